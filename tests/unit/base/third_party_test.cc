@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -25,7 +26,6 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "verbena/base/cpu_relax.h"
 
 DEFINE_int32(third_party_test_number, 7, "Only read here");
 
@@ -69,7 +69,6 @@ TEST(ThirdParty, ProtobufGlogGflagsJson) {
   CHECK_EQ(value.value(), 150) << "CHECK compiles and passes";
   EXPECT_EQ(FLAGS_third_party_test_number, 7);
   EXPECT_EQ(nlohmann::json::parse(R"({"a":[1,2]})")["a"][1], 2);
-  CpuRelax();
 }
 
 }  // namespace
