@@ -24,6 +24,9 @@ LOG_TAIL_LINES = 40
 BAZEL_STATUS_COMPLETE = ("0", "3", "4")
 
 
+BAD_PACKAGE = re.compile(r"^ERROR: .*?package contains errors: ([^\s:]+)", re.MULTILINE)
+
+
 class Counts:
     """What one run, or all of them, came to. failed and skipped hold printable lines."""
 
@@ -67,6 +70,14 @@ def read_text(path):
             return file.read()
     except OSError:
         return ""
+
+
+def log_tail(text):
+    """The last lines of a test.log, without the three that Bazel puts on top."""
+    lines = text.splitlines()
+    if len(lines) >= 3 and lines[0].startswith("exec ${PAGER"):
+        lines = lines[3:]
+    return lines[-LOG_TAIL_LINES:]
 
 
 def reason_of(element):
@@ -113,7 +124,9 @@ def count_result(label, result):
     except (OSError, xml.etree.ElementTree.ParseError):
         if status == "PASSED":
             counts.failed.append("%s: passed, but left no readable test.xml" % label)
-    if status != "PASSED" and not counts.failed:
+    if status == "TIMEOUT":  # Bazel's own test.xml tells only of the signal.
+        counts.failed = ["%s: timed out" % label]
+    elif status != "PASSED" and not counts.failed:
         counts.failed.append("%s: %s outside of any test case" % (label, status))
     return counts, log_path
 
@@ -147,6 +160,9 @@ def count_run(events, bazel_status):
             if "pattern" in event_id:
                 broken.setdefault(" ".join(event_id["pattern"].get("pattern", [])),
                                   event["aborted"].get("description", "aborted").strip())
+        # A BUILD file with errors has no event of its own; its targets are just not there.
+        for package in BAD_PACKAGE.findall(event.get("progress", {}).get("stderr", "")):
+            broken.setdefault("//" + package, "the BUILD file has errors")
 
     counts = Counts()
     logs = []
@@ -159,7 +175,7 @@ def count_run(events, bazel_status):
     # A test that failed also has an unsuccessful targetCompleted in some versions of Bazel.
     counts.failed += ["%s: %s" % (label, " ".join(why.split()))
                       for label, why in broken.items() if label not in tested]
-    if bazel_status not in BAZEL_STATUS_COMPLETE and not counts.failed:
+    if bazel_status not in BAZEL_STATUS_COMPLETE and not broken:
         counts.failed.append("bazel: ended with status %s; its output is above" % bazel_status)
     return counts, logs
 
@@ -167,7 +183,7 @@ def count_run(events, bazel_status):
 def print_failures(counts, logs):
     for label, path in logs:
         print("\n---- log of %s: %s" % (label, path or "none"))
-        for line in read_text(path).splitlines()[-LOG_TAIL_LINES:]:
+        for line in log_tail(read_text(path)):
             print("    " + line)
     if counts.failed:
         print()
@@ -192,9 +208,9 @@ def main(folder, runs):
             print("SKIPPED %s" % line)
         summaries.append("%s: %s" % (run, counts))
         total.add(counts)
-    if not total.passed and not total.failed:
+    if not (total.passed or total.failed or total.skipped):
         total.failed.append("nothing ran")
-        print("FAILED nothing: no test passed or failed")
+        print("FAILED nothing ran: no test was found")
     print()
     if len(summaries) > 1:
         print("\n".join(summaries))
