@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/codegen/names.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace verbena::codegen {
+namespace {
+
+// Each table is sorted by byte value, for binary search.
+
+// ISO C++20 [lex.key] tables 5 and 6, and the macros of the C headers that protobuf and abseil
+// include: those that are spelled like an ordinary name.
+constexpr std::string_view kCppReserved[] = {
+    "EOF",          "NULL",          "alignas",      "alignof",   "alloca",
+    "and",          "and_eq",        "asm",          "assert",    "auto",
+    "bitand",       "bitor",         "bool",         "break",     "case",
+    "catch",        "char",          "char16_t",     "char32_t",  "char8_t",
+    "class",        "co_await",      "co_return",    "co_yield",  "compl",
+    "concept",      "const",         "const_cast",   "consteval", "constexpr",
+    "constinit",    "continue",      "decltype",     "default",   "delete",
+    "do",           "double",        "dynamic_cast", "else",      "enum",
+    "errno",        "explicit",      "export",       "extern",    "false",
+    "float",        "for",           "friend",       "goto",      "if",
+    "inline",       "int",           "linux",        "long",      "mutable",
+    "namespace",    "new",           "noexcept",     "not",       "not_eq",
+    "nullptr",      "offsetof",      "operator",     "or",        "or_eq",
+    "private",      "protected",     "public",       "register",  "reinterpret_cast",
+    "requires",     "return",        "short",        "signed",    "sizeof",
+    "static",       "static_assert", "static_cast",  "stderr",    "stdin",
+    "stdout",       "struct",        "switch",       "template",  "this",
+    "thread_local", "throw",         "true",         "try",       "typedef",
+    "typeid",       "typename",      "union",        "unix",      "unsigned",
+    "using",        "virtual",       "void",         "volatile",  "wchar_t",
+    "while",        "xor",           "xor_eq",
+};
+
+// Members of the class that a service becomes (a member can't have its class's name), and the
+// namespaces that generated code names, which a class beside them would hide.
+constexpr std::string_view kServiceHelpers[] = {
+    "AsyncInterface", "NewStub", "Service",           "Stub", "StubInterface", "VerbenaMethods",
+    "absl",           "google",  "service_full_name", "std",  "verbena",
+};
+
+// Names of the nested classes and of what they declare or inherit beside the user's methods.
+constexpr std::string_view kMethodHelpers[] = {
+    "AddVerbenaMethod", "AsyncInterface", "Service", "Stub",
+    "StubInterface",    "VerbenaMethods", "async",   "channel_",
+    "verbena_methods",
+};
+
+// Namespace-scope names of the rpc/*.h that generated headers include, and of rpc/verbena.h.
+constexpr std::string_view kRuntimeNames[] = {
+    "CallUnary",     "Channel",          "ChannelOptions", "ChannelStatistics",
+    "ClientCall",    "ClientConnection", "ClientContext",  "Codec",
+    "CreateChannel", "DoneCallback",     "Executor",       "MethodDescriptor",
+    "MethodId",      "PollOptions",      "Server",         "ServerBuilder",
+    "ServerContext", "ServerOptions",    "ServerRuntime",  "ServerStatistics",
+    "Service",       "StartUnary",       "kProtobufCodec",
+};
+
+template <size_t N>
+bool Contains(const std::string_view (&sorted)[N], std::string_view name) {
+  return std::binary_search(std::begin(sorted), std::end(sorted), name);
+}
+
+static_assert(std::is_sorted(std::begin(kCppReserved), std::end(kCppReserved)));
+static_assert(std::is_sorted(std::begin(kServiceHelpers), std::end(kServiceHelpers)));
+static_assert(std::is_sorted(std::begin(kMethodHelpers), std::end(kMethodHelpers)));
+
+bool IsHelper(NameKind kind, std::string_view name) {
+  return kind == NameKind::kService ? Contains(kServiceHelpers, name)
+                                    : Contains(kMethodHelpers, name);
+}
+
+}  // namespace
+
+bool IsReservedInCpp(std::string_view name) { return Contains(kCppReserved, name); }
+
+std::vector<std::string> CppNames(NameKind kind, const std::vector<std::string>& names,
+                                  const std::set<std::string>& taken) {
+  // Every sibling's own spelling counts as used, so that `class` avoids a sibling `class_`.
+  std::set<std::string> used = taken;
+  used.insert(names.begin(), names.end());
+  std::vector<std::string> result;
+  for (const std::string& name : names) {
+    std::string cpp_name = name;
+    if (IsReservedInCpp(name) || IsHelper(kind, name) || taken.contains(name)) {
+      do {
+        cpp_name += '_';
+      } while (used.contains(cpp_name) || IsHelper(kind, cpp_name));
+      used.insert(cpp_name);
+    }
+    result.push_back(cpp_name);
+  }
+  return result;
+}
+
+std::set<std::string> RuntimeNames() {
+  return std::set<std::string>(std::begin(kRuntimeNames), std::end(kRuntimeNames));
+}
+
+}  // namespace verbena::codegen
