@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A channel: a client's connection to one server, made when first needed and made again after it
+// broke.
+//
+// Threads: any; calls may be made from any thread. Lifetime: shared; stubs hold a reference. The
+// last reference ends the connection: calls in flight end CANCELLED before the destructor returns,
+// so it must not be dropped inside a callback of the channel itself.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "verbena/transport/poll_options.h"
+#include "verbena/transport/device.h"
+#include "verbena/transport/endpoint_options.h"
+
+namespace verbena {
+
+class ClientConnection;
+
+struct ChannelOptions {
+  // Devices to choose from, by the address's scheme; they must outlive the channel. Empty: the
+  // channel makes its own software device.
+  std::vector<Device*> devices;
+  EndpointOptions endpoint;
+  PollOptions poll;
+  // A connection attempt that takes longer ends UNAVAILABLE.
+  std::chrono::milliseconds connect_timeout{2000};
+  // After a failed attempt, calls fail at once for this long (doubling up to the maximum, with
+  // jitter), then the next call tries again.
+  std::chrono::milliseconds reconnect_backoff_min{20};
+  std::chrono::milliseconds reconnect_backoff_max{5000};
+  // Calls of one channel that may be in flight at once; one more gets RESOURCE_EXHAUSTED.
+  // At most 4096. Each costs about 200 bytes.
+  uint32_t outstanding_calls_max = 1024;
+};
+
+// Since creation.
+struct ChannelStatistics {
+  uint64_t calls_started = 0;
+  uint64_t calls_ok = 0;
+  uint64_t calls_failed = 0;
+  uint64_t connects = 0;
+  uint64_t receiver_not_ready = 0;  // Must be 0: credits make it impossible.
+};
+
+class Channel {
+ public:
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  const std::string& target() const;
+  // Connects if need be and waits until the channel is ready, or says why it is not.
+  absl::Status WaitForConnected(std::chrono::milliseconds timeout);
+  ChannelStatistics statistics() const;
+
+  // For calls.
+  ClientConnection& connection() { return *connection_; }
+
+ private:
+  friend std::shared_ptr<Channel> CreateChannel(std::string_view target, ChannelOptions options);
+  explicit Channel(std::unique_ptr<ClientConnection> connection);
+  std::unique_ptr<ClientConnection> connection_;
+};
+
+// Never fails and never blocks: what is wrong with `target` or the options is the status of every
+// call made on the channel.
+std::shared_ptr<Channel> CreateChannel(std::string_view target, ChannelOptions options = {});
+
+}  // namespace verbena

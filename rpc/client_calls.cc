@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls of a ClientConnection: started, sent, answered, given up.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "verbena/rpc/client_connection.h"
+
+namespace verbena {
+namespace {
+
+// How late a cancelled context is noticed at most, give or take a tick.
+constexpr int64_t kCancelScanNs = 5'000'000;
+// A caller that sleeps looks this often whether the poller has become free for it.
+constexpr int64_t kWaitBoundNs = 10'000'000;
+
+void Increment(std::atomic<uint64_t>& counter) {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+absl::Status DeadlinePassed(bool sent) {
+  return absl::DeadlineExceededError(
+      sent ? "the deadline passed before the response came; the call may have run"
+           : "the deadline passed before the call could be sent; it did not run");
+}
+
+}  // namespace
+
+void ClientCall::OnTimer() { connection->DeadlineOnPoller(this); }
+
+// ---- Any thread ----
+
+absl::Status ClientConnection::Call(CallStart start) {
+  if (!broken_.ok()) return broken_;
+  BlockingWaiter waiter;
+  start.waiter = &waiter;
+  if (driver_->TryHold()) return HeldCall(std::move(start), waiter);
+  if (driver_->HeldByThisThread()) {
+    return absl::FailedPreconditionError(
+        "a blocking call inside a callback of the same channel would wait for itself: use the "
+        "callback form, or another thread");
+  }
+  // Another caller drives. It carries this call, too; when it leaves, the background thread does.
+  Start(std::move(start));
+  while (!waiter.done()) waiter.Wait(kWaitBoundNs);
+  return std::move(waiter.status());
+}
+
+absl::Status ClientConnection::HeldCall(CallStart start, BlockingWaiter& waiter) {
+  StartOnPoller(std::move(start));
+  driver_->Drive([&waiter] { return waiter.done(); });
+  driver_->Release();
+  return std::move(waiter.status());
+}
+
+void ClientConnection::Start(CallStart start) {
+  if (driver_ != nullptr && driver_->HeldByThisThread()) {
+    StartOnPoller(std::move(start));
+    return;
+  }
+  if (!broken_.ok()) {
+    // Without a poller there is no thread of ours to tell it on.
+    start.done(broken_);
+    return;
+  }
+  while (!starts_.TryPush(std::move(start))) std::this_thread::yield();
+  driver_->Submit({[](void* argument) {
+                     static_cast<ClientConnection*>(argument)->RunStartsOnPoller();
+                   },
+                   this});
+}
+
+// ---- Starting ----
+
+void ClientConnection::RunStartsOnPoller() {
+  CallStart start;
+  while (starts_.TryPop(&start)) StartOnPoller(std::move(start));
+  std::vector<Refused> refused;
+  refused.swap(refused_);
+  for (Refused& call : refused) {
+    if (call.start.waiter != nullptr) {
+      call.start.waiter->Finish(std::move(call.why));
+    } else {
+      call.start.done(std::move(call.why));
+    }
+  }
+}
+
+// Told in a later step, because a callback never runs inside the call that started it.
+void ClientConnection::RefuseOnPoller(CallStart start, absl::Status why) {
+  Increment(calls_failed_);
+  if (start.waiter != nullptr) {
+    start.waiter->Finish(std::move(why));
+    return;
+  }
+  if (refused_.empty()) {
+    const bool submitted = poller_->Submit({[](void* argument) {
+                               static_cast<ClientConnection*>(argument)->RunStartsOnPoller();
+                             },
+                             this});
+    LOG_IF(DFATAL, !submitted) << "the poller's task queue is full of this poller's own tasks";
+  }
+  refused_.push_back({std::move(start), std::move(why)});
+}
+
+void ClientConnection::StartOnPoller(CallStart start) {
+  Increment(calls_started_);
+  if (start.context->cancelled()) {
+    RefuseOnPoller(std::move(start), absl::CancelledError("cancelled before it was sent"));
+    return;
+  }
+  if (state_ != State::kReady) [[unlikely]] {
+    if (absl::Status status = EnsureConnectingOnPoller(); !status.ok()) {
+      RefuseOnPoller(std::move(start), std::move(status));
+      return;
+    }
+  }
+  ClientCall* call = calls_.Allocate();
+  if (call == nullptr) {
+    RefuseOnPoller(std::move(start),
+                   absl::ResourceExhaustedError(absl::StrCat(
+                       calls_.in_use(), " calls are outstanding, which is "
+                       "ChannelOptions::outstanding_calls_max: wait for some to end")));
+    return;
+  }
+  call->start = std::move(start);
+  call->state = ClientCall::State::kQueued;
+  driver_->AddOutstanding(1);
+  if (call->start.context->deadline_ns() != ClientContext::kNoDeadline) {
+    poller_->Schedule(call, call->start.context->deadline_ns());
+  }
+  if (!cancel_scan_.IsScheduled()) {
+    poller_->Schedule(&cancel_scan_, poller_->NowNs() + kCancelScanNs);
+  }
+  if (state_ != State::kReady || queue_head_ != nullptr || !SendOnPoller(call)) {
+    QueueOnPoller(call);
+  }
+}
+
+// ---- The queue of calls that can't be sent yet ----
+
+void ClientConnection::QueueOnPoller(ClientCall* call) {
+  call->next = nullptr;
+  if (queue_head_ == nullptr) {
+    queue_head_ = call;
+  } else {
+    queue_tail_->next = call;
+  }
+  queue_tail_ = call;
+  if (endpoint_ != nullptr) endpoint_->WantWritable();
+}
+
+void ClientConnection::SendQueuedOnPoller() {
+  while (!cancels_waiting_.empty() && endpoint_ != nullptr) {
+    const uint32_t id = cancels_waiting_.back();
+    cancels_waiting_.pop_back();
+    SendCancelOnPoller(id);
+    if (!cancels_waiting_.empty() && cancels_waiting_.back() == id) break;  // Still no credit.
+  }
+  while (queue_head_ != nullptr && state_ == State::kReady) {
+    ClientCall* call = queue_head_;
+    queue_head_ = call->next;
+    if (!SendOnPoller(call)) {
+      call->next = queue_head_;
+      queue_head_ = call;
+      if (call->next == nullptr) queue_tail_ = call;
+      break;
+    }
+  }
+  if ((queue_head_ != nullptr || !cancels_waiting_.empty()) && endpoint_ != nullptr) {
+    endpoint_->WantWritable();
+  }
+}
+
+// Linear in the length of the queue, which only calls that are given up pay.
+void ClientConnection::UnqueueOnPoller(ClientCall* call) {
+  ClientCall* previous = nullptr;
+  for (ClientCall* at = queue_head_; at != nullptr; previous = at, at = at->next) {
+    if (at != call) continue;
+    (previous == nullptr ? queue_head_ : previous->next) = at->next;
+    if (queue_tail_ == at) queue_tail_ = previous;
+    return;
+  }
+}
+
+// ---- Sending ----
+
+// False when the endpoint has no room now. A call that can't be sent at all is completed.
+bool ClientConnection::SendOnPoller(ClientCall* call) {
+  const MethodDescriptor& method = *call->start.method;
+  const size_t message_bytes = method.request->byte_size(call->start.request);
+  const size_t bytes = sizeof(RequestHeader) + message_bytes;
+  if (bytes > endpoint_->frame_bytes_max()) [[unlikely]] {
+    CompleteOnPoller(
+        call, absl::ResourceExhaustedError(absl::StrCat(
+                  "the request has ", message_bytes, " bytes and one slot takes ",
+                  endpoint_->frame_bytes_max() - sizeof(RequestHeader),
+                  ": raise EndpointOptions::slot_bytes on both sides, or send less")));
+    return true;
+  }
+  std::byte* memory = endpoint_->Reserve(bytes);
+  if (memory == nullptr) return false;
+  uint32_t timeout_us = kNoTimeout;
+  if (call->start.context->deadline_ns() != ClientContext::kNoDeadline) {
+    const int64_t left_us = (call->start.context->deadline_ns() - poller_->NowNs()) / 1000;
+    // At least 1: 0 would ask the server not to run it, and our timer says that itself.
+    timeout_us = static_cast<uint32_t>(std::clamp<int64_t>(left_us, 1, kNoTimeout));
+  }
+  new (memory) RequestHeader{.frame = {.kind = FrameKind::kRequest, .call_id = call->id},
+                             .method_id = method.id,
+                             .timeout_us = timeout_us};
+  method.request->write(call->start.request, {memory + sizeof(RequestHeader), message_bytes});
+  endpoint_->Commit();
+  poller_->WantService(endpoint_.get());
+  call->state = ClientCall::State::kSent;
+  return true;
+}
+
+void ClientConnection::SendCancelOnPoller(uint32_t call_id) {
+  std::byte* memory = endpoint_->Reserve(sizeof(FrameHeader), CreditClass::kCancel);
+  if (memory == nullptr) {
+    cancels_waiting_.push_back(call_id);
+    endpoint_->WantWritable();
+    return;
+  }
+  new (memory) FrameHeader{.kind = FrameKind::kCancel, .call_id = call_id};
+  endpoint_->Commit();
+  poller_->WantService(endpoint_.get());
+}
+
+// ---- Receiving ----
+
+Endpoint::Disposition ClientConnection::OnFrame(uint32_t, std::span<const std::byte> frame) {
+  const auto& header = *reinterpret_cast<const FrameHeader*>(frame.data());
+  if (header.kind != FrameKind::kResponse) {
+    endpoint_->FailProtocol(FrameDefect::kWrongDirection);
+    return Endpoint::Disposition::kConsumed;
+  }
+  // Null: the answer to a call that was given up. Every frame has been paid for with a credit, so
+  // a peer that invents answers can't do more than waste its own.
+  if (ClientCall* call = calls_.FindSent(header.call_id)) ReceiveOnPoller(call, frame);
+  return Endpoint::Disposition::kConsumed;
+}
+
+void ClientConnection::ReceiveOnPoller(ClientCall* call, std::span<const std::byte> frame) {
+  const auto& header = *reinterpret_cast<const ResponseHeader*>(frame.data());
+  const std::span<const std::byte> payload = frame.subspan(sizeof(ResponseHeader));
+  if (header.status_code == 0) [[likely]] {
+    if (call->start.method->response->parse(call->start.response, payload)) [[likely]] {
+      CompleteOnPoller(call, absl::OkStatus());
+      return;
+    }
+    CompleteOnPoller(call, absl::InternalError(absl::StrCat(
+                               "the response of ",
+                               absl::string_view(call->start.method->full_name.data(),
+                                                 call->start.method->full_name.size()),
+                               " is not a message of the expected type: are both sides built from "
+                               "the same schema?")));
+    return;
+  }
+  CompleteOnPoller(call,
+                   absl::Status(static_cast<absl::StatusCode>(header.status_code),
+                                absl::string_view(reinterpret_cast<const char*>(payload.data()),
+                                                  payload.size())));
+}
+
+void ClientConnection::OnWritable() { SendQueuedOnPoller(); }
+
+// ---- Ending ----
+
+void ClientConnection::CompleteOnPoller(ClientCall* call, absl::Status status) {
+  if (call->IsScheduled()) poller_->Cancel(call);
+  Increment(status.ok() ? calls_ok_ : calls_failed_);
+  if (driver_ != nullptr) driver_->AddOutstanding(-1);
+  if (BlockingWaiter* waiter = call->start.waiter) {
+    calls_.Free(call);
+    waiter->Finish(std::move(status));
+    return;
+  }
+  // The slot is free when the callback runs, which may start the next call.
+  const std::function<void(absl::Status)> done = std::move(call->start.done);
+  calls_.Free(call);
+  done(std::move(status));
+}
+
+void ClientConnection::DeadlineOnPoller(ClientCall* call) {
+  const bool sent = call->state == ClientCall::State::kSent;
+  if (sent) {
+    SendCancelOnPoller(call->id);
+  } else {
+    UnqueueOnPoller(call);
+  }
+  CompleteOnPoller(call, DeadlinePassed(sent));
+}
+
+void ClientConnection::ScanCancelledOnPoller() {
+  calls_.ForEach([this](ClientCall& call) {
+    if (!call.start.context->cancelled()) return;
+    if (call.state == ClientCall::State::kSent) {
+      SendCancelOnPoller(call.id);
+    } else {
+      UnqueueOnPoller(&call);
+    }
+    CompleteOnPoller(&call, absl::CancelledError("the caller cancelled the call"));
+  });
+  if (calls_.in_use() > 0 && !cancel_scan_.IsScheduled()) {
+    poller_->Schedule(&cancel_scan_, poller_->NowNs() + kCancelScanNs);
+  }
+}
+
+void ClientConnection::FailAllOnPoller(const absl::Status& sent, const absl::Status& queued) {
+  queue_head_ = nullptr;
+  queue_tail_ = nullptr;
+  // A callback may start a call, which may be put where this loop has yet to come; it goes to the
+  // next connection and is not of those that fail. So collect first.
+  std::vector<ClientCall*> failing;
+  failing.reserve(calls_.in_use());
+  calls_.ForEach([&](ClientCall& call) { failing.push_back(&call); });
+  for (ClientCall* call : failing) {
+    CompleteOnPoller(call, call->state == ClientCall::State::kSent ? sent : queued);
+  }
+}
+
+}  // namespace verbena

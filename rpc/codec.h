@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a message type is turned into bytes and back: a table of functions per type, so that the
+// calls know nothing of Protobuf or FlatBuffers. Constants with static storage; any thread.
+
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace verbena {
+
+struct Codec {
+  // Serialised size in bytes. May cache in the message what `write` needs, so a message that is
+  // being sent must not be shared with another thread that sends or changes it.
+  size_t (*byte_size)(const void* message);
+  // Writes exactly `to.size()` bytes, which is what byte_size just returned.
+  void (*write)(const void* message, std::span<std::byte> to);
+  // Replaces `message` by what `from` says. False when `from` is not such a message.
+  bool (*parse)(void* message, std::span<const std::byte> from);
+
+  // Message objects that the server keeps and uses again, so that their memory is reused.
+  void* (*create)();
+  void (*destroy)(void* message);
+  void (*clear)(void* message);
+};
+
+}  // namespace verbena

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which device serves an address, from the explicit list that the options carry.
+
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "verbena/transport/device.h"
+
+namespace verbena {
+
+// The first device of `devices` that serves the address's scheme. With an empty list: a software
+// device that all such users of the process share and that ends with the last of them.
+// Errors: UNAVAILABLE naming the scheme, the devices asked, and what to do.
+absl::StatusOr<std::shared_ptr<Device>> ChooseDevice(std::span<Device* const> devices,
+                                                     const Address& address);
+
+}  // namespace verbena

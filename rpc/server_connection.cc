@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/rpc/server_connection.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "verbena/rpc/server_poller.h"
+
+namespace verbena {
+namespace {
+
+absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
+
+absl::Status DeadlinePassed() {
+  return absl::DeadlineExceededError("the deadline passed on the server");
+}
+
+// The only place where a handler runs; nothing it throws gets out.
+absl::Status Invoke(ServerCall& call) {
+  try {
+    return call.method->handler(call.method->service, &call.context, call.messages.request,
+                                call.messages.response);
+  } catch (const std::exception& exception) {
+    return absl::UnknownError(absl::StrCat("the handler of ",
+                                           ToAbsl(call.method->descriptor->full_name),
+                                           " threw: ", exception.what()));
+  } catch (...) {
+    return absl::UnknownError(absl::StrCat("the handler of ",
+                                           ToAbsl(call.method->descriptor->full_name),
+                                           " threw something that is no std::exception"));
+  }
+}
+
+}  // namespace
+
+ServerConnection::~ServerConnection() {
+  DCHECK_EQ(calls_in_flight_, 0u);
+  if (endpoint_ != nullptr) poller_.poller().Bury(std::move(endpoint_));
+}
+
+absl::Status ServerConnection::Accept(std::unique_ptr<ConnectionRequest> request,
+                                      const Hello& hello, uint64_t epoch) {
+  auto endpoint = poller_.poller().CreateEndpoint(
+      poller_.options().endpoint, this,
+      [this, hello](ConnectionEvent& event) { OnEvent(event, hello); });
+  if (!endpoint.ok()) return endpoint.status();
+  endpoint_ = *std::move(endpoint);
+  ConnectOptions options;
+  options.private_data = EncodeHello(endpoint_->MakeHello(epoch));
+  return poller_.poller().connection_manager().Accept(std::move(request), endpoint_->queue_pair(),
+                                                      options);
+}
+
+void ServerConnection::OnEvent(ConnectionEvent& event, const Hello& hello) {
+  if (endpoint_ == nullptr) return;
+  if (event.type == ConnectionEvent::Type::kEstablished) {
+    endpoint_->Open(hello);
+    endpoint_->WantWritable();  // Requests may have come before this event did.
+  } else {
+    endpoint_->OnDisconnected(event.status);
+  }
+}
+
+void ServerConnection::Close() {
+  if (endpoint_ != nullptr) endpoint_->Close();
+}
+
+void ServerConnection::CancelCalls() {
+  for (ServerCall* call = calls_; call != nullptr; call = call->next) call->context.Cancel();
+}
+
+void ServerConnection::OnClosed(const absl::Status& why) {
+  if (absl::IsInternal(why)) poller_.CountProtocolError();
+  poller_.CountReceiverNotReady(endpoint_->queue_pair().counters().receiver_not_ready);
+  deferred_.clear();
+  for (ServerCall* call : unanswered_) {
+    ReturnInFlight(call);
+  }
+  unanswered_.clear();
+  for (ServerCall* call = calls_; call != nullptr; call = call->next) {
+    poller_.poller().Cancel(call);
+    call->answered = true;
+    call->context.Cancel();
+  }
+  poller_.poller().Bury(std::move(endpoint_));
+  poller_.OnConnectionClosed(this);
+}
+
+// ---- Requests ----
+
+Endpoint::Disposition ServerConnection::OnFrame(uint32_t slot, std::span<const std::byte> frame) {
+  const auto& header = *reinterpret_cast<const FrameHeader*>(frame.data());
+  if (header.kind == FrameKind::kCancel) {
+    OnCancel(header.call_id);
+    return Endpoint::Disposition::kConsumed;
+  }
+  if (header.kind != FrameKind::kRequest) {
+    endpoint_->FailProtocol(FrameDefect::kWrongDirection);
+    return Endpoint::Disposition::kConsumed;
+  }
+  if (!deferred_.empty() || !unanswered_.empty() || !endpoint_->CanSend()) {
+    deferred_.push_back({slot, frame});
+    endpoint_->WantWritable();
+    return Endpoint::Disposition::kKept;
+  }
+  Process(frame);
+  return Endpoint::Disposition::kConsumed;
+}
+
+void ServerConnection::OnWritable() {
+  while (!unanswered_.empty() && endpoint_ != nullptr && endpoint_->CanSend()) {
+    ServerCall* call = unanswered_.front();
+    unanswered_.pop_front();
+    Answer(call);
+    ReturnInFlight(call);
+  }
+  while (!deferred_.empty() && endpoint_ != nullptr && endpoint_->CanSend()) {
+    const Deferred deferred = deferred_.front();
+    deferred_.pop_front();
+    Process(deferred.frame);
+    if (endpoint_ != nullptr) endpoint_->ReleaseReceive(deferred.slot);
+  }
+  if (endpoint_ != nullptr && !(deferred_.empty() && unanswered_.empty())) {
+    endpoint_->WantWritable();
+  }
+}
+
+void ServerConnection::Process(std::span<const std::byte> frame) {
+  const auto& header = *reinterpret_cast<const RequestHeader*>(frame.data());
+  const uint32_t call_id = header.frame.call_id;
+  poller_.CountCall();
+  const MethodEntry* method = poller_.methods().Find(header.method_id);
+  if (method == nullptr) [[unlikely]] {
+    SendStatus(call_id, absl::UnimplementedError(
+                            "the server has no such service or method: is the service registered, "
+                            "and are both sides built from the same schema?"));
+    return;
+  }
+  if (poller_.shutting_down()) [[unlikely]] {
+    SendStatus(call_id,
+               absl::UnavailableError("the server is shutting down; the call did not run"));
+    return;
+  }
+  int64_t deadline_ns = ServerContext::kNoDeadline;
+  if (header.timeout_us != kNoTimeout) {
+    deadline_ns = poller_.poller().NowNs() + int64_t{header.timeout_us} * 1000;
+  }
+  ServerCall* call = poller_.calls().Take(*method);
+  call->connection = this;
+  call->id = call_id;
+  call->context.Reset(deadline_ns);
+  if (!method->descriptor->request->parse(call->messages.request,
+                                          frame.subspan(sizeof(RequestHeader)))) [[unlikely]] {
+    SendStatus(call_id, absl::InvalidArgumentError(absl::StrCat(
+                            "the request of ", ToAbsl(method->descriptor->full_name),
+                            " is not a message of the expected type: are both sides built from "
+                            "the same schema?")));
+    poller_.calls().Return(call);
+    return;
+  }
+  if (poller_.options().executor == nullptr) {
+    RunInline(call);
+  } else {
+    RunOnExecutor(call);
+  }
+}
+
+void ServerConnection::RunInline(ServerCall* call) {
+  call->status = Invoke(*call);
+  Answer(call);
+  poller_.calls().Return(call);
+}
+
+// ---- On the executor ----
+
+void ServerConnection::RunOnExecutor(ServerCall* call) {
+  if (calls_in_flight_ >= kCallsMax) {
+    SendStatus(call->id, absl::ResourceExhaustedError(absl::StrCat(
+                             kCallsMax, " calls of this connection are running, which is the "
+                             "server's limit: wait for some to end")));
+    poller_.calls().Return(call);
+    return;
+  }
+  ++calls_in_flight_;
+  poller_.CountInFlight(1);
+  AddCall(call);
+  call->running = true;
+  if (call->context.deadline_ns() != ServerContext::kNoDeadline) {
+    poller_.poller().Schedule(call, call->context.deadline_ns());
+  }
+  const bool accepted = poller_.options().executor->Execute(
+      [](void* argument) { Run(static_cast<ServerCall*>(argument)); }, call);
+  if (accepted) return;
+  call->status = absl::ResourceExhaustedError("the server's executor is full: try again later");
+  FinishOnPoller(call);
+}
+
+void ServerConnection::Run(ServerCall* call) {
+  if (call->context.IsCancelled()) {
+    call->status = DeadlinePassed();  // Nobody waits: it need not start.
+  } else {
+    call->status = Invoke(*call);
+  }
+  call->connection->poller_.driver().Submit(
+      {[](void* argument) {
+         auto* call = static_cast<ServerCall*>(argument);
+         call->connection->FinishOnPoller(call);
+       },
+       call});
+}
+
+void ServerConnection::FinishOnPoller(ServerCall* call) {
+  poller_.poller().Cancel(call);
+  RemoveCall(call);
+  if (!call->answered && endpoint_ != nullptr) {
+    if (!unanswered_.empty() || !endpoint_->CanSend()) {
+      unanswered_.push_back(call);
+      endpoint_->WantWritable();
+      return;
+    }
+    Answer(call);
+  }
+  ReturnInFlight(call);
+  if (finished()) poller_.OnConnectionClosed(this);
+}
+
+void ServerConnection::DeadlineOnPoller(ServerCall* call) {
+  poller_.CountDeadline();
+  call->context.Cancel();
+  // Without room to send the caller's own timer has to do.
+  if (!call->answered && endpoint_ != nullptr && endpoint_->CanSend()) {
+    SendStatus(call->id, DeadlinePassed());
+  }
+  call->answered = true;
+}
+
+void ServerConnection::OnCancel(uint32_t call_id) {
+  for (ServerCall* call = calls_; call != nullptr; call = call->next) {
+    if (call->id != call_id) continue;
+    call->context.Cancel();
+    call->answered = true;
+    return;
+  }
+  // Not started yet: it never will be.
+  auto found = std::find_if(deferred_.begin(), deferred_.end(), [&](const Deferred& deferred) {
+    return reinterpret_cast<const FrameHeader*>(deferred.frame.data())->call_id == call_id;
+  });
+  if (found == deferred_.end()) return;
+  endpoint_->ReleaseReceive(found->slot);
+  deferred_.erase(found);
+}
+
+void ServerConnection::ReturnInFlight(ServerCall* call) {
+  --calls_in_flight_;
+  poller_.CountInFlight(-1);
+  poller_.calls().Return(call);
+}
+
+void ServerConnection::AddCall(ServerCall* call) {
+  call->next = calls_;
+  call->previous = nullptr;
+  if (calls_ != nullptr) calls_->previous = call;
+  calls_ = call;
+}
+
+void ServerConnection::RemoveCall(ServerCall* call) {
+  (call->previous == nullptr ? calls_ : call->previous->next) = call->next;
+  if (call->next != nullptr) call->next->previous = call->previous;
+}
+
+// ---- Responses. All REQUIRE that the endpoint can send. ----
+
+void ServerConnection::Answer(ServerCall* call) {
+  if (call->context.deadline_ns() != ServerContext::kNoDeadline &&
+      poller_.poller().NowNs() >= call->context.deadline_ns()) [[unlikely]] {
+    if (call->status.ok() || !absl::IsDeadlineExceeded(call->status)) poller_.CountDeadline();
+    SendStatus(call->id, DeadlinePassed());
+    return;
+  }
+  if (call->status.ok()) [[likely]] {
+    SendResponse(call->id, *call->method->descriptor, call->messages.response);
+  } else {
+    SendStatus(call->id, call->status);
+  }
+}
+
+void ServerConnection::SendResponse(uint32_t call_id, const MethodDescriptor& method,
+                                    const void* response) {
+  const size_t message_bytes = method.response->byte_size(response);
+  const size_t bytes = sizeof(ResponseHeader) + message_bytes;
+  if (bytes > endpoint_->frame_bytes_max()) [[unlikely]] {
+    SendStatus(call_id,
+               absl::ResourceExhaustedError(absl::StrCat(
+                   "the response has ", message_bytes, " bytes and one slot takes ",
+                   endpoint_->frame_bytes_max() - sizeof(ResponseHeader),
+                   ": raise EndpointOptions::slot_bytes on both sides, or answer with less")));
+    return;
+  }
+  std::byte* memory = endpoint_->Reserve(bytes);
+  DCHECK(memory != nullptr);
+  new (memory) ResponseHeader{.frame = {.kind = FrameKind::kResponse, .call_id = call_id},
+                              .status_code = 0};
+  method.response->write(response, {memory + sizeof(ResponseHeader), message_bytes});
+  endpoint_->Commit();
+  poller_.poller().WantService(endpoint_.get());
+}
+
+void ServerConnection::SendStatus(uint32_t call_id, const absl::Status& status) {
+  const size_t text_bytes_max = endpoint_->frame_bytes_max() - sizeof(ResponseHeader);
+  const absl::string_view text = status.message().substr(0, text_bytes_max);
+  std::byte* memory = endpoint_->Reserve(sizeof(ResponseHeader) + text.size());
+  DCHECK(memory != nullptr);
+  // Status::code() maps what is not canonical to UNKNOWN; a handler's OK has no message to send.
+  new (memory) ResponseHeader{.frame = {.kind = FrameKind::kResponse, .call_id = call_id},
+                              .status_code = static_cast<uint32_t>(status.code())};
+  std::copy(text.begin(), text.end(),
+            reinterpret_cast<char*>(memory + sizeof(ResponseHeader)));
+  endpoint_->Commit();
+  poller_.poller().WantService(endpoint_.get());
+}
+
+}  // namespace verbena

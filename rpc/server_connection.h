@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ServerConnection: one client's connection. Takes requests from its endpoint, runs their handlers
+// inline or on the executor, and sends the responses.
+//
+// Back-pressure: a request is not looked at before its response could be sent. It waits in its
+// receive slot, so what waits is bounded by the ring, and the client runs out of credits.
+//
+// Threads: the poller's, but for Run. Lifetime: owned by its ServerPoller, until it is closed and
+// no handler runs for it any more.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "verbena/rpc/server_call.h"
+#include "verbena/transport/endpoint.h"
+
+namespace verbena {
+
+class ServerPoller;
+
+class ServerConnection final : private Endpoint::Handler {
+ public:
+  // Calls of one connection that may run on the executor at once; one more gets
+  // RESOURCE_EXHAUSTED. As many as a channel's default.
+  static constexpr uint32_t kCallsMax = 1024;
+
+  explicit ServerConnection(ServerPoller& poller) : poller_(poller) {}
+  ~ServerConnection();
+  ServerConnection(const ServerConnection&) = delete;
+  ServerConnection& operator=(const ServerConnection&) = delete;
+
+  // Makes the endpoint and accepts. Errors: the device's; the request is rejected then.
+  absl::Status Accept(std::unique_ptr<ConnectionRequest> request, const Hello& hello,
+                      uint64_t epoch);
+  // Orderly: a close frame, then the end.
+  void Close();
+  // Tells the handlers that still run that nobody waits for them.
+  void CancelCalls();
+  // Closed, and no handler runs for it: may be destroyed.
+  bool finished() const { return endpoint_ == nullptr && calls_in_flight_ == 0; }
+
+ private:
+  friend class ServerCall;
+
+  void OnEvent(ConnectionEvent& event, const Hello& hello);
+  // Endpoint::Handler.
+  Endpoint::Disposition OnFrame(uint32_t slot, std::span<const std::byte> frame) override;
+  void OnWritable() override;
+  void OnClosed(const absl::Status& why) override;
+
+  void Process(std::span<const std::byte> frame);
+  void RunInline(ServerCall* call);
+  void RunOnExecutor(ServerCall* call);
+  static void Run(ServerCall* call);
+  void FinishOnPoller(ServerCall* call);
+  void DeadlineOnPoller(ServerCall* call);
+  void OnCancel(uint32_t call_id);
+
+  void Answer(ServerCall* call);
+  void SendResponse(uint32_t call_id, const MethodDescriptor& method, const void* response);
+  void SendStatus(uint32_t call_id, const absl::Status& status);
+  void ReturnInFlight(ServerCall* call);
+  void AddCall(ServerCall* call);
+  void RemoveCall(ServerCall* call);
+
+  struct Deferred {
+    uint32_t slot;
+    std::span<const std::byte> frame;
+  };
+
+  ServerPoller& poller_;
+  std::unique_ptr<Endpoint> endpoint_;
+  std::deque<Deferred> deferred_;       // Requests in their receive slots; at most the ring.
+  std::deque<ServerCall*> unanswered_;  // Executor calls that ended and found no room to send.
+  ServerCall* calls_ = nullptr;         // Those on the executor.
+  uint32_t calls_in_flight_ = 0;
+};
+
+}  // namespace verbena

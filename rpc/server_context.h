@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a handler may ask of the call it serves. Lives until the handler returns. Any thread.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+namespace verbena {
+
+class ServerContext {
+ public:
+  ServerContext() = default;
+  ServerContext(const ServerContext&) = delete;
+  ServerContext& operator=(const ServerContext&) = delete;
+
+  // True when nobody waits for the answer any more: the caller cancelled, its deadline has passed,
+  // or its connection is gone. A handler that works long should look now and then.
+  bool IsCancelled() const {
+    if (cancelled_.load(std::memory_order_acquire)) return true;
+    return deadline_ns_ != kNoDeadline && NowNs() >= deadline_ns_;
+  }
+
+  // The caller's deadline on this host's clock; time_point::max() without one.
+  std::chrono::steady_clock::time_point deadline() const {
+    if (deadline_ns_ == kNoDeadline) return std::chrono::steady_clock::time_point::max();
+    return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline_ns_));
+  }
+
+  // For the server.
+  static constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
+  void Reset(int64_t deadline_ns) {
+    deadline_ns_ = deadline_ns;
+    cancelled_.store(false, std::memory_order_relaxed);
+  }
+  void Cancel() { cancelled_.store(true, std::memory_order_release); }
+  int64_t deadline_ns() const { return deadline_ns_; }
+
+ private:
+  static int64_t NowNs() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+
+  int64_t deadline_ns_ = kNoDeadline;
+  std::atomic<bool> cancelled_{false};
+};
+
+}  // namespace verbena

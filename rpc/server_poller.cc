@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/rpc/server_poller.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "glog/logging.h"
+
+namespace verbena {
+
+ServerPoller::ServerPoller(const ServerOptions& options, const MethodTable& methods)
+    : options_(options), methods_(methods), calls_(methods.size()) {}
+
+absl::StatusOr<std::unique_ptr<ServerPoller>> ServerPoller::Create(Device& device,
+                                                                   const ServerOptions& options,
+                                                                   const MethodTable& methods,
+                                                                   int cpu) {
+  std::unique_ptr<ServerPoller> self(new ServerPoller(options, methods));
+  const uint64_t completions =
+      uint64_t{options.connections_max} * Endpoint::CompletionsMax(options.endpoint);
+  auto poller = Poller::Create(
+      device,
+      static_cast<uint32_t>(
+          std::min<uint64_t>(completions, device.capabilities().completion_queue_depth_max)),
+      self->clock_);
+  if (!poller.ok()) return poller.status();
+  self->poller_ = *std::move(poller);
+  self->driver_ = std::make_unique<PollerDriver>(*self->poller_, options.poll,
+                                                 PollerDriver::Kind::kDedicated, cpu);
+  return self;
+}
+
+ServerPoller::~ServerPoller() {
+  driver_.reset();  // From here on this thread owns the poller.
+  if (poller_ == nullptr) return;
+  connections_.clear();
+  constexpr int64_t kBoundNs = 2'000'000'000;  // Poller::Bury's own bound is half of it.
+  const int64_t end_ns = poller_->NowNs() + kBoundNs;
+  while (poller_->endpoint_count() > 0 && poller_->NowNs() < end_ns) {
+    poller_->Arm();  // Looks at graves in every step.
+    poller_->RunOnce();
+  }
+}
+
+// ---- Any thread ----
+
+void ServerPoller::AcceptLater(std::unique_ptr<ConnectionRequest> request, const Hello& hello,
+                               uint64_t epoch) {
+  struct Accept {
+    ServerPoller* self;
+    std::unique_ptr<ConnectionRequest> request;
+    Hello hello;
+    uint64_t epoch;
+  };
+  driver_->Submit({[](void* argument) {
+                     std::unique_ptr<Accept> accept(static_cast<Accept*>(argument));
+                     accept->self->AcceptOnPoller(std::move(accept->request), accept->hello,
+                                                  accept->epoch);
+                   },
+                   new Accept{this, std::move(request), hello, epoch}});
+}
+
+void ServerPoller::CancelCalls() {
+  driver_->Submit({[](void* argument) {
+                     for (auto& connection : static_cast<ServerPoller*>(argument)->connections_) {
+                       connection->CancelCalls();
+                     }
+                   },
+                   this});
+}
+
+void ServerPoller::CloseConnections() {
+  driver_->Submit({[](void* argument) {
+                     for (auto& connection : static_cast<ServerPoller*>(argument)->connections_) {
+                       connection->Close();
+                     }
+                   },
+                   this});
+}
+
+// ---- On the poller ----
+
+void ServerPoller::AcceptOnPoller(std::unique_ptr<ConnectionRequest> request, const Hello& hello,
+                                  uint64_t epoch) {
+  if (shutting_down()) return;  // Destroying the request rejects it.
+  auto connection = std::make_unique<ServerConnection>(*this);
+  if (absl::Status status = connection->Accept(std::move(request), hello, epoch); !status.ok()) {
+    LOG(WARNING) << "a connection could not be accepted: " << status;
+    return;
+  }
+  connections_.push_back(std::move(connection));
+  Add(counters_.connections, 1);
+}
+
+// May be called from inside the connection, so it is freed in a later step.
+void ServerPoller::OnConnectionClosed(ServerConnection*) {
+  if (free_submitted_) return;
+  free_submitted_ = poller_->Submit({[](void* argument) {
+                                       auto* self = static_cast<ServerPoller*>(argument);
+                                       self->free_submitted_ = false;
+                                       self->FreeFinishedOnPoller();
+                                     },
+                                     this});
+}
+
+void ServerPoller::FreeFinishedOnPoller() {
+  std::erase_if(connections_, [](const auto& connection) { return connection->finished(); });
+  counters_.connections.store(connections_.size(), std::memory_order_relaxed);
+}
+
+}  // namespace verbena

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ServerPoller: one poller of a server, with its thread, its connections and its call pool.
+//
+// Threads: Submit-like functions from any thread; what ends in OnPoller, and everything used by
+// ServerConnection, on the poller's. Lifetime: owned by the server's runtime.
+
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "verbena/base/clock.h"
+#include "verbena/rpc/server.h"
+#include "verbena/rpc/server_call.h"
+#include "verbena/rpc/server_connection.h"
+#include "verbena/transport/poller.h"
+#include "verbena/transport/poller_driver.h"
+
+namespace verbena {
+
+// Written by one poller, read by anyone.
+struct ServerPollerCounters {
+  std::atomic<uint64_t> connections{0};
+  std::atomic<uint64_t> calls{0};
+  std::atomic<uint64_t> calls_in_flight{0};
+  std::atomic<uint64_t> deadlines{0};
+  std::atomic<uint64_t> protocol_errors{0};
+  std::atomic<uint64_t> receiver_not_ready{0};
+};
+
+class ServerPoller {
+ public:
+  // `options`, `methods` and `device` must outlive it. Starts the thread.
+  static absl::StatusOr<std::unique_ptr<ServerPoller>> Create(Device& device,
+                                                              const ServerOptions& options,
+                                                              const MethodTable& methods, int cpu);
+  // Closes what is open, drains, joins. The listeners that feed it are gone by then.
+  ~ServerPoller();
+
+  // ---- Any thread ----
+
+  void AcceptLater(std::unique_ptr<ConnectionRequest> request, const Hello& hello, uint64_t epoch);
+  // From now on requests are answered UNAVAILABLE.
+  void RefuseCalls() { shutting_down_.store(true); }
+  void CancelCalls();
+  void CloseConnections();
+  const ServerPollerCounters& counters() const { return counters_; }
+  PollerDriver& driver() { return *driver_; }
+
+  // ---- For connections, on the poller ----
+
+  Poller& poller() { return *poller_; }
+  const ServerOptions& options() const { return options_; }
+  const MethodTable& methods() const { return methods_; }
+  ServerCallPool& calls() { return calls_; }
+  bool shutting_down() const { return shutting_down_.load(std::memory_order_relaxed); }
+  void OnConnectionClosed(ServerConnection* connection);
+
+  void CountInFlight(int64_t change) {
+    Add(counters_.calls_in_flight, static_cast<uint64_t>(change));
+  }
+  void CountCall() { Add(counters_.calls, 1); }
+  void CountDeadline() { Add(counters_.deadlines, 1); }
+  void CountProtocolError() { Add(counters_.protocol_errors, 1); }
+  void CountReceiverNotReady(uint64_t count) { Add(counters_.receiver_not_ready, count); }
+
+ private:
+  ServerPoller(const ServerOptions& options, const MethodTable& methods);
+  void AcceptOnPoller(std::unique_ptr<ConnectionRequest> request, const Hello& hello,
+                      uint64_t epoch);
+  void FreeFinishedOnPoller();
+  // Single writer, so no locked instruction.
+  static void Add(std::atomic<uint64_t>& counter, uint64_t count) {
+    counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+  }
+
+  const ServerOptions& options_;
+  const MethodTable& methods_;
+  const SystemClock clock_;
+  ServerCallPool calls_;
+  std::unique_ptr<Poller> poller_;
+  std::vector<std::unique_ptr<ServerConnection>> connections_;
+  bool free_submitted_ = false;
+  std::atomic<bool> shutting_down_{false};
+  ServerPollerCounters counters_;
+  std::unique_ptr<PollerDriver> driver_;
+};
+
+}  // namespace verbena

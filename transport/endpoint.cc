@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/transport/endpoint.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace verbena {
+namespace {
+
+// One completion for so many sends. Large enough that completions cost nothing, small enough that
+// the send queue never fills while one is on its way.
+constexpr uint32_t kSignalIntervalMax = 32;
+// Receives posted with one call: one doorbell on hardware, one shared cache line on the software
+// device. A quarter of the ring stays far above the control reserve.
+constexpr uint32_t kRepostBatchMax = 16;
+
+}  // namespace
+
+Endpoint::Endpoint(const EndpointOptions& options, EndpointId id, Handler* handler)
+    : options_(options),
+      id_(id),
+      send_depth_(options.ring_depth),
+      send_slots_(options.send_slots()),
+      signal_interval_(std::min(kSignalIntervalMax, options.ring_depth / 4)),
+      repost_batch_(std::min(kRepostBatchMax, options.ring_depth / 8)),
+      send_memory_(nullptr, &std::free),
+      handler_(handler) {}
+
+Endpoint::~Endpoint() = default;
+
+uint32_t Endpoint::CompletionsMax(const EndpointOptions& options) {
+  return options.ring_depth       // receives
+         + options.ring_depth     // sends
+         + 1;                     // the drain marker
+}
+
+absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Create(Device& device, CompletionQueue& queue,
+                                                           const EndpointOptions& options,
+                                                           EndpointId id, Handler* handler) {
+  if (absl::Status status = options.Validate(); !status.ok()) return status;
+  std::unique_ptr<Endpoint> endpoint(new Endpoint(options, id, handler));
+  if (absl::Status status = endpoint->Allocate(device, queue); !status.ok()) return status;
+  if (absl::Status status = endpoint->PostRing(); !status.ok()) return status;
+  return endpoint;
+}
+
+absl::Status Endpoint::Allocate(Device& device, CompletionQueue& queue) {
+  auto domain = device.AllocateProtectionDomain();
+  if (!domain.ok()) return domain.status();
+  domain_ = *std::move(domain);
+
+  // The device writes into the receive slots, so they are memory of its liking.
+  auto receive_memory =
+      domain_->AllocateMemory(options_.ring_depth * Stride(), kAccessLocalWrite);
+  if (!receive_memory.ok()) return receive_memory.status();
+  receive_memory_ = *std::move(receive_memory);
+
+  // It only reads the send slots: private memory, which the peer has no way to see.
+  const size_t send_bytes = send_slots_ * Stride();
+  send_memory_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, (send_bytes + 4095) & ~4095)));
+  if (send_memory_ == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for ", send_bytes, " bytes of send slots"));
+  }
+  auto send_region = domain_->RegisterMemory(send_memory_.get(), send_bytes, kAccessLocalRead);
+  if (!send_region.ok()) return send_region.status();
+  send_region_ = *std::move(send_region);
+
+  QueuePairOptions pair_options;
+  pair_options.send_queue = &queue;
+  pair_options.recv_queue = &queue;
+  pair_options.send_depth = send_depth_ + 1;  // The drain marker.
+  pair_options.recv_depth = options_.ring_depth;
+  pair_options.send_sge_max = 1;
+  pair_options.recv_sge_max = 1;
+  inline_bytes_max_ = std::min<uint32_t>(device.capabilities().inline_bytes_max,
+                                         sizeof(InlineSlot::bytes));
+  pair_options.inline_bytes_max = inline_bytes_max_;
+  auto queue_pair = domain_->CreateQueuePair(pair_options);
+  if (!queue_pair.ok()) return queue_pair.status();
+  queue_pair_ = *std::move(queue_pair);
+
+  for (uint32_t i = 0; i < kPostBatchBound; ++i) {
+    send_requests_[i].sg_list = {&send_entries_[i], 1};
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Endpoint::PostRing() {
+  receive_entries_.resize(options_.ring_depth);
+  released_.reserve(options_.ring_depth);
+  for (uint32_t slot = 0; slot < options_.ring_depth; ++slot) {
+    receive_entries_[slot] = {reinterpret_cast<uint64_t>(ReceiveSlot(slot)), options_.slot_bytes,
+                              receive_memory_->local_key()};
+    released_.push_back(
+        {WorkRequestId::Receive(id_, slot).value(), {&receive_entries_[slot], 1}});
+  }
+  absl::Status status = queue_pair_->PostRecv(released_);
+  if (!status.ok()) return status;
+  receives_posted_ = options_.ring_depth;
+  released_.clear();
+  return absl::OkStatus();
+}
+
+Hello Endpoint::MakeHello(uint64_t epoch) const {
+  Hello hello;
+  hello.ring_depth = options_.ring_depth;
+  hello.slot_bytes = options_.slot_bytes;
+  hello.epoch = epoch;
+  return hello;
+}
+
+void Endpoint::Open(const Hello& peer) {
+  DCHECK(state_ == State::kConnecting);
+  const uint32_t reposted = credits_.unreported();  // Frames may have come before the event.
+  credits_ = CreditAccount(peer.ring_depth, options_.ring_depth);
+  credits_.Reposted(reposted);
+  frame_bytes_max_ = std::min(options_.slot_bytes, peer.slot_bytes);
+  state_ = State::kOpen;
+}
+
+// ---- Sending ----
+
+std::byte* Endpoint::Reserve(size_t bytes, CreditClass credit_class) {
+  DCHECK(reserved_ == nullptr) << "Reserve without Commit";
+  DCHECK_GE(bytes, sizeof(FrameHeader));
+  DCHECK_LE(bytes, frame_bytes_max_);
+  if (state_ != State::kOpen || !credits_.CanSpend(credit_class) || SendQueueFree() == 0) {
+    return nullptr;
+  }
+  if (pending_ == options_.post_batch_max) PostPending();
+  reserved_inline_ = bytes <= inline_bytes_max_;
+  if (reserved_inline_) {
+    reserved_ = inline_slots_[pending_].bytes.data();
+  } else {
+    if (!SendSlotFree()) return nullptr;
+    reserved_ = send_memory_.get() + (slots_used_ % send_slots_) * Stride();
+  }
+  reserved_bytes_ = static_cast<uint32_t>(bytes);
+  return reserved_;
+}
+
+void Endpoint::Commit() {
+  DCHECK(reserved_ != nullptr) << "Commit without Reserve";
+  reinterpret_cast<FrameHeader*>(reserved_)->credits = credits_.TakeUnreported();
+  credits_.Spend();
+
+  ++sends_posted_;
+  ++sends_unsignaled_;
+  if (!reserved_inline_) {
+    ++slots_used_;
+    ++slots_unsignaled_;
+  }
+  SendFlags flags = reserved_inline_ ? kSendInline : 0;
+  // Half of the slots: the other half keeps the sender going until the completion is polled.
+  if (sends_unsignaled_ >= signal_interval_ || slots_unsignaled_ * 2 >= send_slots_) {
+    flags |= kSendSignaled;
+    sends_unsignaled_ = 0;
+    slots_unsignaled_ = 0;
+  }
+
+  send_entries_[pending_] = {reinterpret_cast<uint64_t>(reserved_), reserved_bytes_,
+                             send_region_->local_key()};
+  SendWorkRequest& request = send_requests_[pending_];
+  request.flags = flags;
+  request.wr_id = WorkRequestId::Send(id_, sends_posted_, slots_used_).value();
+  ++pending_;
+  reserved_ = nullptr;
+}
+
+void Endpoint::PostPending() {
+  const uint32_t count = pending_;
+  pending_ = 0;
+  absl::Status status = queue_pair_->PostSend({send_requests_.data(), count});
+  if (!status.ok()) Fail(status);
+}
+
+void Endpoint::Service() {
+  if (state_ == State::kDraining) return;
+  if (want_writable_ && CanSend()) {
+    want_writable_ = false;
+    if (handler_ != nullptr) handler_->OnWritable();
+  }
+  SendGrantIfDue();
+  if (pending_ != 0) PostPending();
+}
+
+void Endpoint::SendGrantIfDue() {
+  if (!credits_.GrantDue()) return;
+  std::byte* memory = Reserve(sizeof(FrameHeader), CreditClass::kGrant);
+  if (memory == nullptr) return;  // Due still; the next Service tries again.
+  new (memory) FrameHeader{.kind = FrameKind::kGrant};
+  Commit();
+}
+
+// ---- Receiving ----
+
+void Endpoint::OnCompletion(const WorkCompletion& completion) {
+  const WorkRequestId id(completion.wr_id);
+  if (!id.is_send()) --receives_posted_;
+  if (completion.status != CompletionStatus::kSuccess) {
+    OnErrorCompletion(completion);
+  } else if (id.is_send()) {
+    OnSent(id);
+  } else {
+    OnReceive(id.slot(), completion.byte_length);
+  }
+}
+
+void Endpoint::OnSent(WorkRequestId id) {
+  sends_retired_ = id.SendCount(sends_retired_);
+  slots_retired_ = id.SlotCount(slots_retired_);
+  if (state_ == State::kClosing && sends_retired_ == sends_posted_) Fail(close_reason_);
+}
+
+void Endpoint::OnReceive(uint32_t slot, uint32_t bytes) {
+  if (state_ == State::kDraining) return;
+  const std::span<const std::byte> frame(ReceiveSlot(slot), bytes);
+  if (FrameDefect defect = ValidateFrame(frame); defect != FrameDefect::kNone) [[unlikely]] {
+    FailProtocol(defect);
+    return;
+  }
+  const auto& header = *reinterpret_cast<const FrameHeader*>(frame.data());
+  if (!credits_.Return(header.credits)) [[unlikely]] {
+    FailProtocol(FrameDefect::kTooManyCredits);
+    return;
+  }
+  switch (header.kind) {
+    case FrameKind::kRequest:
+    case FrameKind::kResponse:
+    case FrameKind::kCancel:
+      if (handler_ != nullptr && !closed_told_ &&
+          handler_->OnFrame(slot, frame) == Disposition::kKept) {
+        return;
+      }
+      break;
+    case FrameKind::kGrant:
+      break;
+    case FrameKind::kClose:
+      OnClose(*reinterpret_cast<const CloseHeader*>(frame.data()));
+      return;
+  }
+  if (state_ != State::kDraining) ReleaseReceive(slot);
+}
+
+void Endpoint::ReleaseReceive(uint32_t slot) {
+  released_.push_back({WorkRequestId::Receive(id_, slot).value(), {&receive_entries_[slot], 1}});
+  if (released_.size() >= repost_batch_) PostReleased();
+}
+
+void Endpoint::PostReleased() {
+  if (state_ == State::kDraining) return;
+  const auto count = static_cast<uint32_t>(released_.size());
+  absl::Status status = queue_pair_->PostRecv(released_);
+  released_.clear();
+  if (!status.ok()) {
+    Fail(status);
+    return;
+  }
+  receives_posted_ += count;
+  credits_.Reposted(count);
+}
+
+// ---- The end ----
+
+void Endpoint::OnClose(const CloseHeader& close) {
+  if (close.reason == CloseHeader::Reason::kProtocolError) {
+    const std::string_view defect = FrameDefectName(static_cast<FrameDefect>(close.detail));
+    Fail(absl::InternalError(
+        absl::StrCat("the peer closed the connection for a protocol error of this side: ",
+                     absl::string_view(defect.data(), defect.size()))));
+    return;
+  }
+  Fail(absl::UnavailableError("the peer closed the connection"));
+}
+
+void Endpoint::OnErrorCompletion(const WorkCompletion& completion) {
+  const WorkRequestId id(completion.wr_id);
+  if (state_ == State::kDraining) {
+    if (id.is_send() && id.SendCount(sends_retired_) == sends_posted_) drain_marker_done_ = true;
+    return;
+  }
+  if (!close_reason_.ok()) {
+    Fail(close_reason_);
+    return;
+  }
+  const std::string_view name = CompletionStatusName(completion.status);
+  Fail(absl::UnavailableError(
+      absl::StrCat("the connection broke: ", absl::string_view(name.data(), name.size()))));
+}
+
+void Endpoint::OnDisconnected(const absl::Status& why) {
+  if (state_ == State::kDraining) return;
+  if (close_reason_.ok()) close_reason_ = why;
+  queue_pair_->MoveToError();
+}
+
+void Endpoint::FailProtocol(FrameDefect defect) {
+  const std::string_view name = FrameDefectName(defect);
+  close_reason_ = absl::InternalError(absl::StrCat("the peer broke the protocol: ",
+                                                   absl::string_view(name.data(), name.size())));
+  LOG(WARNING) << "closing a connection: " << close_reason_.message();
+  if (state_ == State::kOpen &&
+      SendClose(CloseHeader::Reason::kProtocolError, static_cast<uint32_t>(defect))) {
+    NotifyClosed(close_reason_);
+    return;
+  }
+  Fail(close_reason_);
+}
+
+void Endpoint::Close() {
+  close_reason_ = absl::UnavailableError("this side closed the connection");
+  if (state_ != State::kOpen || !SendClose(CloseHeader::Reason::kGoingAway, 0)) {
+    Fail(close_reason_);
+  }
+}
+
+// False when it can't be sent now; then the queue pair's end has to tell the peer.
+bool Endpoint::SendClose(CloseHeader::Reason reason, uint32_t detail) {
+  std::byte* memory = Reserve(sizeof(CloseHeader), CreditClass::kClose);
+  if (memory == nullptr) return false;
+  new (memory) CloseHeader{
+      .frame = {.kind = FrameKind::kClose}, .reason = reason, .detail = detail};
+  sends_unsignaled_ = signal_interval_;  // Signalled: its completion ends kClosing.
+  Commit();
+  state_ = State::kClosing;
+  PostPending();
+  return true;
+}
+
+void Endpoint::Fail(const absl::Status& why) {
+  if (state_ == State::kDraining) return;
+  state_ = State::kDraining;
+  reserved_ = nullptr;
+  sends_posted_ -= pending_;  // Never posted.
+  pending_ = 0;
+  queue_pair_->MoveToError();
+  // Whatever is outstanding flushes in order, so when this one has, all have (the usual way to
+  // drain: the marker is the last send).
+  ++sends_posted_;
+  SendWorkRequest marker;
+  marker.flags = kSendSignaled;
+  marker.wr_id = WorkRequestId::Send(id_, sends_posted_, slots_used_).value();
+  if (!queue_pair_->PostSend({&marker, 1}).ok()) drain_marker_done_ = true;
+  NotifyClosed(why);
+}
+
+void Endpoint::NotifyClosed(const absl::Status& why) {
+  if (closed_told_) return;
+  closed_told_ = true;
+  if (handler_ != nullptr) handler_->OnClosed(why);
+}
+
+}  // namespace verbena

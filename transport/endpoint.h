@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Endpoint: one connection's rings. It owns the pre-posted receives, the credit account, the send
+// slots, send-queue accounting and selective signalling, and the drain before anything is freed.
+// It is the same code on every device.
+//
+//   Reserve -> fill in place -> Commit        one frame; posted by Flush, batched
+//   OnCompletion -> Handler::OnFrame          one frame received; read in place
+//   Fail or Close -> ... -> drained()         nothing of it is the device's any more
+//
+// Threads: the poller's, for every function. Lifetime: owned by the connection above it; when that
+// is done with it, Poller::Bury keeps it until it is drained. No function here allocates, locks or
+// makes a system call between Open and Fail.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "verbena/transport/credit_account.h"
+#include "verbena/transport/device.h"
+#include "verbena/transport/endpoint_options.h"
+#include "verbena/transport/wire_format.h"
+#include "verbena/transport/work_request_id.h"
+
+namespace verbena {
+
+class Endpoint {
+ public:
+  enum class Disposition {
+    kConsumed,  // The receive slot is posted again.
+    kKept,      // The handler reads it later, and calls ReleaseReceive(slot).
+  };
+
+  // The layer above. All calls come on the poller's thread.
+  class Handler {
+   public:
+    // A valid request, response or cancel. `frame` is the receive slot itself, 8-byte aligned.
+    virtual Disposition OnFrame(uint32_t slot, std::span<const std::byte> frame) = 0;
+    // After WantWritable(): a data frame of any length can be reserved now.
+    virtual void OnWritable() = 0;
+    // Once, and the last call: the connection is over and why. Slots that were kept are gone.
+    virtual void OnClosed(const absl::Status& why) = 0;
+
+   protected:
+    ~Handler() = default;
+  };
+
+  // Makes the queue pair and its memory, and posts the whole receive ring, so that the peer may
+  // send the moment it is connected. Slow: registers memory. `handler` must outlive the endpoint
+  // or be taken away by Detach().
+  // Errors: INVALID_ARGUMENT (options), RESOURCE_EXHAUSTED (a device limit, named).
+  static absl::StatusOr<std::unique_ptr<Endpoint>> Create(Device& device, CompletionQueue& queue,
+                                                          const EndpointOptions& options,
+                                                          EndpointId id, Handler* handler);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  // Completion queue entries that one endpoint with these options can fill.
+  static uint32_t CompletionsMax(const EndpointOptions& options);
+
+  QueuePair& queue_pair() { return *queue_pair_; }
+  EndpointId id() const { return id_; }
+  Hello MakeHello(uint64_t epoch) const;
+  // Connected: sending may begin.
+  void Open(const Hello& peer);
+  bool is_open() const { return state_ == State::kOpen; }
+
+  // ---- Sending ----
+
+  // Longest frame, header included, that this side can send and the peer can take.
+  size_t frame_bytes_max() const { return frame_bytes_max_; }
+  // Whether Reserve would succeed for a data frame of any length up to frame_bytes_max().
+  bool CanSend() const {
+    return credits_.CanSpend(CreditClass::kData) && SendQueueFree() > 0 && SendSlotFree() &&
+           state_ == State::kOpen;
+  }
+  // Memory for a frame of `bytes`, to be filled and given to Commit before any other call here;
+  // 64-byte aligned. Null: no credit, no slot or no room in the send queue now. Then call
+  // WantWritable() and try again when Handler::OnWritable() comes.
+  // REQUIRES: sizeof(FrameHeader) <= bytes <= frame_bytes_max().
+  std::byte* Reserve(size_t bytes, CreditClass credit_class = CreditClass::kData);
+  // Queues the reserved frame; fills FrameHeader::credits. Posted at the next Service() or when a
+  // batch is full.
+  void Commit();
+  void WantWritable() { want_writable_ = true; }
+
+  // Posts what is queued, grants credits if due, and tells the handler if it may write. The poller
+  // calls this once after each batch of completions, and after calls that queued frames.
+  void Service();
+
+  // ---- Receiving ----
+
+  void OnCompletion(const WorkCompletion& completion);
+  void ReleaseReceive(uint32_t slot);
+  // For the handler: the frame just given is against the protocol. Closes and tells the peer.
+  void FailProtocol(FrameDefect defect);
+
+  // ---- The end ----
+
+  // Sends a close frame, and fails once it is out (or can't be sent).
+  void Close();
+  // The connection manager says that the peer is gone. What it sent before is still delivered;
+  // the first flushed completion then fails the endpoint with `why`.
+  void OnDisconnected(const absl::Status& why);
+  // Moves the queue pair to error; OnClosed(why) unless that was called already. Idempotent.
+  void Fail(const absl::Status& why);
+  // No more calls to the handler.
+  void Detach() { handler_ = nullptr; }
+  // Every work request has completed. Only after Fail.
+  bool drained() const {
+    return state_ == State::kDraining && receives_posted_ == 0 && drain_marker_done_;
+  }
+
+  // Set by the poller: whether it will call Service() soon.
+  bool service_pending = false;
+
+ private:
+  enum class State { kConnecting, kOpen, kClosing, kDraining };
+
+  Endpoint(const EndpointOptions& options, EndpointId id, Handler* handler);
+  absl::Status Allocate(Device& device, CompletionQueue& queue);
+  absl::Status PostRing();
+
+  size_t Stride() const { return size_t{options_.slot_bytes} + kSlotColourBytes; }
+  std::byte* ReceiveSlot(uint32_t slot) { return receive_memory_->bytes().data() + slot * Stride(); }
+  uint32_t SendQueueFree() const { return send_depth_ - (sends_posted_ - sends_retired_); }
+  bool SendSlotFree() const { return slots_used_ - slots_retired_ < send_slots_; }
+  void PostPending();
+  void PostReleased();
+  void SendGrantIfDue();
+  void OnReceive(uint32_t slot, uint32_t bytes);
+  void OnSent(WorkRequestId id);
+  void OnClose(const CloseHeader& close);
+  void OnErrorCompletion(const WorkCompletion& completion);
+  bool SendClose(CloseHeader::Reason reason, uint32_t detail);
+  void NotifyClosed(const absl::Status& why);
+
+  // Constant after construction.
+  const EndpointOptions options_;
+  const EndpointId id_;
+  const uint32_t send_depth_;       // Work requests that we allow ourselves in the send queue.
+  const uint32_t send_slots_;
+  const uint32_t signal_interval_;  // One send in so many makes a completion.
+  const uint32_t repost_batch_;     // Receives posted with one call.
+  uint32_t inline_bytes_max_ = 0;
+
+  // Order matters: regions go after the queue pair that uses them, the domain last.
+  std::unique_ptr<ProtectionDomain> domain_;
+  std::unique_ptr<MemoryRegion> receive_memory_;
+  std::unique_ptr<std::byte, void (*)(void*)> send_memory_;
+  std::unique_ptr<MemoryRegion> send_region_;
+  std::unique_ptr<QueuePair> queue_pair_;
+
+  Handler* handler_;
+  State state_ = State::kConnecting;
+  bool closed_told_ = false;
+  bool want_writable_ = false;
+  size_t frame_bytes_max_ = 0;
+  CreditAccount credits_{0, 1};
+
+  // Sends, counted since the beginning; differences are what is outstanding.
+  uint32_t sends_posted_ = 0;     // Committed, so pending ones too.
+  uint32_t sends_retired_ = 0;    // Known complete, by the last signalled completion.
+  uint32_t sends_unsignaled_ = 0; // Since the last signalled one.
+  uint32_t slots_used_ = 0;       // Sends that hold one of the send slots (not inline).
+  uint32_t slots_retired_ = 0;
+  uint32_t slots_unsignaled_ = 0;
+
+  // The frame between Reserve and Commit.
+  std::byte* reserved_ = nullptr;
+  uint32_t reserved_bytes_ = 0;
+  bool reserved_inline_ = false;
+
+  // Committed, not yet posted. Inline frames live in inline_slots_ at the same index.
+  uint32_t pending_ = 0;
+  std::array<SendWorkRequest, kPostBatchBound> send_requests_;
+  std::array<ScatterGatherEntry, kPostBatchBound> send_entries_;
+  struct alignas(64) InlineSlot {
+    std::array<std::byte, 256> bytes;
+  };
+  std::array<InlineSlot, kPostBatchBound> inline_slots_;
+
+  // Receives to be posted again, and how each slot is posted.
+  std::vector<RecvWorkRequest> released_;
+  std::vector<ScatterGatherEntry> receive_entries_;
+  uint32_t receives_posted_ = 0;
+  bool drain_marker_done_ = false;
+  absl::Status close_reason_;  // Not OK: what Fail will say when the queue pair flushes.
+};
+
+}  // namespace verbena

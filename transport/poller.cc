@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/transport/poller.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace verbena {
+
+Poller::Poller(Device& device, const Clock& clock)
+    : device_(device), clock_(clock), tasks_(kTasksMax), timers_(clock.NowNs()) {
+  housekeeping_ticks_ = cycles_.NsToTicks(kHousekeepingNs);
+}
+
+absl::StatusOr<std::unique_ptr<Poller>> Poller::Create(Device& device, uint32_t completions_max,
+                                                       const Clock& clock) {
+  std::unique_ptr<Poller> poller(new Poller(device, clock));
+  auto channel = device.CreateCompletionChannel();
+  if (!channel.ok()) return channel.status();
+  poller->channel_ = *std::move(channel);
+  auto queue = device.CreateCompletionQueue(completions_max, poller->channel_.get());
+  if (!queue.ok()) return queue.status();
+  poller->completion_queue_ = *std::move(queue);
+  auto manager = device.CreateConnectionManager();
+  if (!manager.ok()) return manager.status();
+  poller->connection_manager_ = *std::move(manager);
+  return poller;
+}
+
+Poller::~Poller() {
+  for (Grave& grave : graves_) Free(*grave.endpoint);
+  graves_.clear();
+  CHECK(registrations_.empty()) << "an endpoint outlives its poller";
+}
+
+size_t Poller::RunOnce() {
+  if (!service_list_.empty()) ServiceEndpoints();
+  const size_t count = completion_queue_->Poll(completions_);
+  for (size_t i = 0; i < count; ++i) Dispatch(completions_[i]);
+  if (!service_list_.empty()) ServiceEndpoints();
+  size_t work = count + RunTasks();
+  if (++steps_ >= kStepsPerClock) {
+    steps_ = 0;
+    const uint64_t now = cycles_.ReadTicks();
+    if (now >= next_housekeeping_) {
+      next_housekeeping_ = now + housekeeping_ticks_;
+      work += Housekeeping();
+    }
+  }
+  return work;
+}
+
+void Poller::Dispatch(const WorkCompletion& completion) {
+  const EndpointId id = WorkRequestId(completion.wr_id).endpoint();
+  const Entry& entry = entries_[id.index];
+  // Of an endpoint that is gone: devices drop these with the queue pair, but not all at once.
+  if (entry.endpoint == nullptr || entry.generation != id.generation) return;
+  WantService(entry.endpoint);
+  entry.endpoint->OnCompletion(completion);
+}
+
+void Poller::ServiceEndpoints() {
+  // Service may ask for more service; that is for the next step.
+  std::swap(service_list_, servicing_);
+  for (Endpoint* endpoint : servicing_) {
+    endpoint->service_pending = false;
+    endpoint->Service();
+  }
+  servicing_.clear();
+}
+
+size_t Poller::RunTasks() {
+  size_t count = 0;
+  PollerTask task;
+  while (count < kBatch && tasks_.TryPop(&task)) {
+    task.function(task.argument);
+    ++count;
+  }
+  return count;
+}
+
+size_t Poller::Housekeeping() {
+  size_t work = HandleConnectionEvents();
+  work += timers_.Advance(clock_.NowNs(),
+                          [](Timer* timer) { static_cast<PollerTimer*>(timer)->OnTimer(); });
+  if (!graves_.empty()) FreeDrained();
+  return work;
+}
+
+size_t Poller::HandleConnectionEvents() {
+  size_t count = 0;
+  ConnectionEvent event;
+  while (connection_manager_->PollEvent(&event)) {
+    ++count;
+    if (event.type == ConnectionEvent::Type::kConnectRequest) {
+      if (on_connect_request_) on_connect_request_(std::move(event.request));
+      continue;  // Without a handler the request is destroyed, and so rejected.
+    }
+    auto found = registrations_.find(event.queue_pair);
+    if (found == registrations_.end()) continue;
+    WantService(found->second.endpoint);
+    // A copy, because the handler may bury the endpoint and with it the registration.
+    auto on_event = found->second.on_event;
+    if (on_event) on_event(event);
+  }
+  return count;
+}
+
+// ---- Endpoints ----
+
+absl::StatusOr<EndpointId> Poller::AllocateId() {
+  if (free_indices_.empty()) {
+    if (entries_.size() > 0xfffe) {
+      return absl::ResourceExhaustedError("a poller takes 65,535 connections");
+    }
+    free_indices_.push_back(static_cast<uint16_t>(entries_.size()));
+    entries_.emplace_back();
+  }
+  const uint16_t index = free_indices_.back();
+  free_indices_.pop_back();
+  return EndpointId{index, ++entries_[index].generation};
+}
+
+absl::StatusOr<std::unique_ptr<Endpoint>> Poller::CreateEndpoint(
+    const EndpointOptions& options, Endpoint::Handler* handler,
+    std::function<void(ConnectionEvent&)> on_event) {
+  absl::StatusOr<EndpointId> id = AllocateId();
+  if (!id.ok()) return id.status();
+  auto endpoint = Endpoint::Create(device_, *completion_queue_, options, *id, handler);
+  if (!endpoint.ok()) {
+    FreeId(*id);
+    return endpoint.status();
+  }
+  entries_[id->index].endpoint = endpoint->get();
+  registrations_[&(*endpoint)->queue_pair()] = {endpoint->get(), std::move(on_event)};
+  service_list_.reserve(entries_.size());
+  servicing_.reserve(entries_.size());
+  return endpoint;
+}
+
+void Poller::Bury(std::unique_ptr<Endpoint> endpoint) {
+  endpoint->Detach();
+  endpoint->Fail(absl::CancelledError("the connection is over"));
+  registrations_[&endpoint->queue_pair()].on_event = nullptr;
+  graves_.push_back({std::move(endpoint), clock_.NowNs() + kDrainBoundNs});
+}
+
+void Poller::FreeDrained() {
+  const int64_t now_ns = clock_.NowNs();
+  std::erase_if(graves_, [&](Grave& grave) {
+    if (!grave.endpoint->drained()) {
+      if (now_ns < grave.bound_ns) return false;
+      LOG(WARNING) << "a queue pair did not drain within a second; it is destroyed as it is";
+    }
+    Free(*grave.endpoint);
+    return true;
+  });
+}
+
+void Poller::Free(Endpoint& endpoint) {
+  if (endpoint.service_pending) std::erase(service_list_, &endpoint);
+  connection_manager_->Disconnect(endpoint.queue_pair());
+  registrations_.erase(&endpoint.queue_pair());
+  entries_[endpoint.id().index].endpoint = nullptr;
+  FreeId(endpoint.id());
+}
+
+// ---- Sleeping ----
+
+void Poller::Arm() {
+  absl::Status status = completion_queue_->Arm(/*solicited_only=*/false);
+  CHECK(status.ok()) << status;
+  next_housekeeping_ = 0;  // The step after this looks at everything.
+  steps_ = kStepsPerClock;
+}
+
+int64_t Poller::SleepBoundNs() const {
+  // Draining is noticed by completions, but its bound is a time.
+  constexpr int64_t kIdleBoundNs = 1'000'000'000;
+  constexpr int64_t kDrainingBoundNs = 1'000'000;
+  const int64_t bound_ns = graves_.empty() ? kIdleBoundNs : kDrainingBoundNs;
+  const int64_t timer_ns = timers_.NextDeadlineHintNs();
+  if (timer_ns == TimerWheel::kNever) return bound_ns;
+  return std::clamp<int64_t>(timer_ns - clock_.NowNs(), 0, bound_ns);
+}
+
+void Poller::Woken() {
+  channel_->Drain();
+  next_housekeeping_ = 0;
+  steps_ = kStepsPerClock;
+}
+
+}  // namespace verbena

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Poller: one completion queue with the endpoints, timers and connection events that belong to it,
+// and one step of work at a time. Who takes the steps, and on which thread, is the driver's affair
+// (poller_driver.h).
+//
+// Threads: one at a time for everything but Submit. RunOnce makes no system call while there are
+// completions; connection events and timers are looked at every kHousekeepingNs.
+// Lifetime: endpoints are registered and buried by the connections above; the poller goes last.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "verbena/base/clock.h"
+#include "verbena/base/cycle_clock.h"
+#include "verbena/base/mpsc_queue.h"
+#include "verbena/base/timer_wheel.h"
+#include "verbena/transport/device.h"
+#include "verbena/transport/endpoint.h"
+
+namespace verbena {
+
+// A timer that says what to do when it fires. Fires on the poller's thread.
+class PollerTimer : public Timer {
+ public:
+  virtual void OnTimer() = 0;
+
+ protected:
+  ~PollerTimer() = default;
+};
+
+// Work handed over from another thread. Two pointers, so that the queue never allocates.
+struct PollerTask {
+  void (*function)(void* argument) = nullptr;
+  void* argument = nullptr;
+};
+
+class Poller {
+ public:
+  // `completions_max`: entries of the completion queue, the sum of Endpoint::CompletionsMax over
+  // the endpoints it shall carry. Errors: the device's.
+  static absl::StatusOr<std::unique_ptr<Poller>> Create(Device& device, uint32_t completions_max,
+                                                        const Clock& clock);
+  ~Poller();
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+  Device& device() { return device_; }
+  CompletionQueue& completion_queue() { return *completion_queue_; }
+  ConnectionManager& connection_manager() { return *connection_manager_; }
+  int64_t NowNs() const { return clock_.NowNs(); }
+
+  // ---- Work ----
+
+  // Polls once, dispatches, runs submitted tasks and, now and then, housekeeping. Returns how many
+  // completions, tasks and events it handled; 0 means idle.
+  size_t RunOnce();
+  // Any thread. False when the queue is full; back off and try again.
+  bool Submit(PollerTask task) { return tasks_.TryPush(std::move(task)); }
+  bool HasTasks() const { return !tasks_.Empty(); }
+
+  // ---- Timers ----
+
+  void Schedule(PollerTimer* timer, int64_t deadline_ns) { timers_.Schedule(timer, deadline_ns); }
+  void Cancel(PollerTimer* timer) { timers_.Cancel(timer); }
+
+  // ---- Endpoints ----
+
+  // An endpoint on this completion queue; its completions and connection events are dispatched
+  // from now on. Every endpoint made here ends in Bury. Errors: Endpoint::Create's, and
+  // RESOURCE_EXHAUSTED past 65,535 endpoints.
+  absl::StatusOr<std::unique_ptr<Endpoint>> CreateEndpoint(
+      const EndpointOptions& options, Endpoint::Handler* handler,
+      std::function<void(ConnectionEvent&)> on_event);
+  // Takes an endpoint that its connection is done with, fails it if that did not happen yet, and
+  // frees it when it is drained, or after kDrainBoundNs (logged).
+  void Bury(std::unique_ptr<Endpoint> endpoint);
+  // Service() will run in this or the next RunOnce.
+  void WantService(Endpoint* endpoint) {
+    if (endpoint->service_pending) return;
+    endpoint->service_pending = true;
+    service_list_.push_back(endpoint);
+  }
+  // Endpoints made and not yet freed.
+  size_t endpoint_count() const { return registrations_.size(); }
+  // Requests that arrive at listeners of this poller's connection manager.
+  void set_on_connect_request(std::function<void(std::unique_ptr<ConnectionRequest>)> handler) {
+    on_connect_request_ = std::move(handler);
+  }
+
+  // ---- Sleeping: Arm, RunOnce == 0, wait for fds() or SleepBoundNs(), Woken ----
+
+  void Arm();
+  std::array<int, 2> fds() const { return {channel_->fd(), connection_manager_->fd()}; }
+  // How long a sleep may last at most, because of timers; at least 0.
+  int64_t SleepBoundNs() const;
+  void Woken();
+
+ private:
+  struct Entry {
+    Endpoint* endpoint = nullptr;
+    uint16_t generation = 0;
+  };
+  struct Registration {
+    Endpoint* endpoint;
+    std::function<void(ConnectionEvent&)> on_event;
+  };
+  struct Grave {
+    std::unique_ptr<Endpoint> endpoint;
+    int64_t bound_ns;
+  };
+
+  static constexpr size_t kBatch = 32;  // Completions per poll: what eRPC, brpc and Mercury use.
+  static constexpr size_t kTasksMax = 4096;
+  static constexpr int64_t kHousekeepingNs = 100'000;
+  static constexpr int64_t kDrainBoundNs = 1'000'000'000;
+  // Idle steps between two looks at the cycle counter, which costs as much as a poll.
+  static constexpr uint32_t kStepsPerClock = 32;
+
+  Poller(Device& device, const Clock& clock);
+  void Dispatch(const WorkCompletion& completion);
+  void ServiceEndpoints();
+  size_t RunTasks();
+  size_t Housekeeping();
+  size_t HandleConnectionEvents();
+  absl::StatusOr<EndpointId> AllocateId();
+  void FreeId(EndpointId id) { free_indices_.push_back(id.index); }
+  void FreeDrained();
+  void Free(Endpoint& endpoint);
+
+  Device& device_;
+  const Clock& clock_;
+  const CycleClock cycles_;
+  std::unique_ptr<CompletionChannel> channel_;
+  std::unique_ptr<CompletionQueue> completion_queue_;
+  std::unique_ptr<ConnectionManager> connection_manager_;
+  MpscQueue<PollerTask> tasks_;
+  TimerWheel timers_;
+
+  std::array<WorkCompletion, kBatch> completions_;
+  std::vector<Entry> entries_;          // By EndpointId::index.
+  std::vector<uint16_t> free_indices_;
+  std::vector<Endpoint*> service_list_;
+  std::vector<Endpoint*> servicing_;
+  absl::flat_hash_map<const QueuePair*, Registration> registrations_;
+  std::vector<Grave> graves_;
+  std::function<void(std::unique_ptr<ConnectionRequest>)> on_connect_request_;
+
+  uint32_t steps_ = 0;
+  uint64_t housekeeping_ticks_ = 0;
+  uint64_t next_housekeeping_ = 0;
+};
+
+}  // namespace verbena
