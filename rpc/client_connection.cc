@@ -158,7 +158,7 @@ void ClientConnection::OnEventOnPoller(ConnectionEvent& event) {
       if (state_ == State::kConnecting) {
         ConnectFailedOnPoller(event.status);
       } else if (endpoint_ != nullptr) {
-        endpoint_->OnDisconnected(event.status);
+        endpoint_->Break(event.status);
       }
       break;
     case ConnectionEvent::Type::kConnectRequest:

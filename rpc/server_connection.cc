@@ -61,7 +61,7 @@ void ServerConnection::OnEvent(ConnectionEvent& event, const Hello& hello) {
     endpoint_->Open(hello);
     endpoint_->WantWritable();  // Requests may have come before this event did.
   } else {
-    endpoint_->OnDisconnected(event.status);
+    endpoint_->Break(event.status);
   }
 }
 
@@ -71,6 +71,9 @@ void ServerConnection::Close() {
 
 void ServerConnection::CancelCalls() {
   for (ServerCall* call = calls_; call != nullptr; call = call->next) call->context.Cancel();
+  // A client that takes no answers must not keep the server from ending.
+  for (ServerCall* call : unanswered_) ReturnInFlight(call);
+  unanswered_.clear();
 }
 
 void ServerConnection::OnClosed(const absl::Status& why) {

@@ -42,7 +42,8 @@ class ServerConnection final : private Endpoint::Handler {
                       uint64_t epoch);
   // Orderly: a close frame, then the end.
   void Close();
-  // Tells the handlers that still run that nobody waits for them.
+  // Tells the handlers that still run that nobody waits for them, and drops answers that found no
+  // room yet.
   void CancelCalls();
   // Closed, and no handler runs for it: may be destroyed.
   bool finished() const { return endpoint_ == nullptr && calls_in_flight_ == 0; }

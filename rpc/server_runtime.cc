@@ -71,12 +71,17 @@ absl::Status ServerRuntime::Initialize() {
   absl::StatusOr<MethodTable> methods = MethodTable::Build(options_.services);
   if (!methods.ok()) return methods.status();
   methods_ = *std::move(methods);
+  std::vector<std::pair<Group*, Address>> places;
   for (const std::string& text : options_.addresses) {
     absl::StatusOr<Address> address = Address::Parse(text);
     if (!address.ok()) return address.status();
     absl::StatusOr<Group*> group = GroupFor(*address);
     if (!group.ok()) return group.status();
-    if (absl::Status status = Listen(**group, *address); !status.ok()) return status;
+    places.emplace_back(*group, *std::move(address));
+  }
+  // Last, because connections come from the first Listen on, and look at all groups.
+  for (const auto& [group, address] : places) {
+    if (absl::Status status = Listen(*group, address); !status.ok()) return status;
   }
   return absl::OkStatus();
 }

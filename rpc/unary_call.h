@@ -33,8 +33,9 @@ absl::Status CallUnary(Channel& channel, const MethodDescriptor& method, ClientC
                        const void* request, void* response);
 
 // Starts a call and returns. `context`, `request` and `response` must live until `done` has run,
-// exactly once, on the channel's poller thread; keep it short, or hand over. Never runs `done`
-// before it returns. Errors go to `done`, as above.
+// exactly once, on the channel's poller thread; keep it short, or hand over. Errors go to `done`,
+// as above. `done` runs after this has returned, with one exception: on a channel whose target or
+// options are bad, which has no poller, it runs at once.
 void StartUnary(Channel& channel, const MethodDescriptor& method, ClientContext* context,
                 const void* request, void* response, DoneCallback done);
 

@@ -177,7 +177,7 @@ void Endpoint::PostPending() {
   const uint32_t count = pending_;
   pending_ = 0;
   absl::Status status = queue_pair_->PostSend({send_requests_.data(), count});
-  if (!status.ok()) Fail(status);
+  if (!status.ok()) Break(status);
 }
 
 void Endpoint::Service() {
@@ -259,7 +259,7 @@ void Endpoint::PostReleased() {
   absl::Status status = queue_pair_->PostRecv(released_);
   released_.clear();
   if (!status.ok()) {
-    Fail(status);
+    Break(status);
     return;
   }
   receives_posted_ += count;
@@ -294,7 +294,7 @@ void Endpoint::OnErrorCompletion(const WorkCompletion& completion) {
       absl::StrCat("the connection broke: ", absl::string_view(name.data(), name.size()))));
 }
 
-void Endpoint::OnDisconnected(const absl::Status& why) {
+void Endpoint::Break(const absl::Status& why) {
   if (state_ == State::kDraining) return;
   if (close_reason_.ok()) close_reason_ = why;
   queue_pair_->MoveToError();

@@ -108,9 +108,10 @@ class Endpoint {
 
   // Sends a close frame, and fails once it is out (or can't be sent).
   void Close();
-  // The connection manager says that the peer is gone. What it sent before is still delivered;
-  // the first flushed completion then fails the endpoint with `why`.
-  void OnDisconnected(const absl::Status& why);
+  // The connection is of no use any more: the connection manager says that the peer is gone, or a
+  // post was refused. What the peer sent before is still delivered; the first flushed completion
+  // then fails the endpoint with `why`. Calls no handler before it returns.
+  void Break(const absl::Status& why);
   // Moves the queue pair to error; OnClosed(why) unless that was called already. Idempotent.
   void Fail(const absl::Status& why);
   // No more calls to the handler.
