@@ -25,13 +25,12 @@ template <std::size_t kWords>
 uint64_t DistanceToNextBit(const std::array<uint64_t, kWords>& bits, uint64_t from) {
   constexpr uint64_t kBits = kWords * 64;
   uint64_t start = (from + 1) % kBits;
-  // The word that `start` is in comes twice: its upper part first, its lower part last.
+  // The word that `start` is in comes twice: first its upper part, and last, when that and all the
+  // others were found empty, its lower part.
   for (std::size_t i = 0; i <= kWords; ++i) {
     std::size_t word_index = (start / 64 + i) % kWords;
     uint64_t word = bits[word_index];
-    uint64_t upper_part = ~uint64_t{0} << (start % 64);
-    if (i == 0) word &= upper_part;
-    if (i == kWords) word &= ~upper_part;
+    if (i == 0) word &= ~uint64_t{0} << (start % 64);
     if (word == 0) continue;
     uint64_t found = word_index * 64 + static_cast<uint64_t>(std::countr_zero(word));
     return (found + kBits - start) % kBits + 1;
@@ -98,9 +97,10 @@ bool TimerWheel::MoveToNextEvent(int64_t now_ns) {
     return false;
   }
   SetCurrentTick(event_tick);
-  // Where a bucket of a level begins, its timers move down. From the top, as they may have to move
-  // on into a bucket that begins at this very tick.
-  for (int level = kLevels - 1; level > 0; --level) {
+  // Where a bucket of a level begins, its timers move down, each at once to the level that its
+  // distance asks for. Those that are due at this very tick come to be in the bucket that fires
+  // now.
+  for (int level = 1; level < kLevels; ++level) {
     const int shift = level * kLevelBits;
     if (event_tick % (uint64_t{1} << shift) != 0) continue;
     MoveDown(static_cast<std::size_t>(level) * kBucketsPerLevel +

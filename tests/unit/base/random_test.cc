@@ -76,10 +76,19 @@ TEST(Random, BelowReachesEveryValueAboutEquallyOften) {
   EXPECT_EQ(random.Below(1), 0u);
 }
 
-TEST(Random, BelowWorksForHugeBounds) {
+TEST(Random, BelowIsNotBiasedForHugeBounds) {
   Random random(2);
-  constexpr uint64_t kBound = (uint64_t{1} << 63) + 1;  // Nearly half of all draws are rejected.
-  for (int i = 0; i < 1000; ++i) EXPECT_LT(random.Below(kBound), kBound);
+  // Four 64-bit draws for three results: without rejection, every third result would come twice as
+  // often as the others.
+  constexpr uint64_t kBound = uint64_t{3} << 62;
+  std::array<int, 3> counts = {};
+  for (int i = 0; i < 30'000; ++i) {
+    uint64_t value = random.Below(kBound);
+    ASSERT_LT(value, kBound);
+    ++counts.at(value % 3);
+  }
+  // Standard deviation sqrt(30000 * 1/3 * 2/3) = 82; six of them.
+  for (int count : counts) EXPECT_NEAR(count, 10'000, 490);
 }
 
 TEST(Random, BetweenIncludesBothEnds) {
