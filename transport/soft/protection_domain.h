@@ -71,6 +71,7 @@ class SoftProtectionDomain final : public ProtectionDomain {
   // Ends what a region or window opened. For their destructors.
   void Retire(SoftMemoryRegion& region);
   void Retire(SoftMemoryWindow& window);
+  void AddChild() { children_.fetch_add(1); }
   void DropChild() { children_.fetch_sub(1); }
 
  private:

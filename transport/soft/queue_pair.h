@@ -206,7 +206,10 @@ class SoftQueuePair final : public QueuePair {
 
   // queue_pair.cc
   void EnterError();
+  void SettleWithPeer();
+  void AwaitPeer();
   void FlushSends();
+  void RaiseAttention();
   void TakeInbox();
   bool PeerIsStill();  // Whether no copy that began before EnterError can still be going on.
   bool connected() const { return tx_.control != nullptr; }

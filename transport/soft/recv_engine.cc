@@ -119,9 +119,10 @@ void SoftQueuePair::PublishShared() {
   if (state() == QueuePairState::kError) return;
   const uint32_t window = std::min(recv_depth_, shared_->available());
   const uint32_t before = posted_count_;
-  while (posted_count_ - taken_ < window) {
-    PublishReceive({.length = shared_->longest(), .flags = kReceiveStaged});
-  }
+  PostedReceive shown{};
+  shown.length = shared_->longest();
+  shown.flags = kReceiveStaged;
+  while (posted_count_ - taken_ < window) PublishReceive(shown);
   if (posted_count_ != before) StoreReceiveTail();
   if (posted_count_ - taken_ < recv_depth_) shared_->AddHungry(this);
 }

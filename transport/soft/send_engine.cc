@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "verbena/transport/memory.h"
 #include "verbena/transport/soft/copy_small.h"
 #include "verbena/transport/soft/executing_mark.h"
 #include "verbena/transport/soft/queue_pair.h"
@@ -180,6 +181,7 @@ SoftQueuePair::Outcome SoftQueuePair::Execute(const SendWorkRequest& request) {
       return ExecuteInvalidate(request);
   }
   LOG(FATAL) << "opcode " << static_cast<uint32_t>(request.opcode) << " passed Check()";
+  __builtin_unreachable();
 }
 
 inline SoftQueuePair::Outcome SoftQueuePair::ExecuteSend(const SendWorkRequest& request,

@@ -23,6 +23,7 @@ SoftSharedReceiveQueue::SoftSharedReceiveQueue(SoftProtectionDomain* domain,
 
 SoftSharedReceiveQueue::~SoftSharedReceiveQueue() {
   CHECK_EQ(attached_, 0) << "queue pairs outlive their shared receive queue";
+  domain_->device().async_events().Forget(this);
   domain_->DropChild();
 }
 
