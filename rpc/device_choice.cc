@@ -2,22 +2,21 @@
 
 #include "verbena/rpc/device_choice.h"
 
+#include <mutex>
 #include <string>
 #include <utility>
 
-#include "absl/base/const_init.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "verbena/transport/soft/factory.h"
 
 namespace verbena {
 namespace {
 
 absl::StatusOr<std::shared_ptr<Device>> SharedSoftDevice() {
-  static absl::Mutex mutex(absl::kConstInit);
+  static std::mutex mutex;  // Constant-initialised and trivially destroyed.
   // Never destroyed, so that channels may end during the exit of the process.
   static auto* shared = new std::weak_ptr<Device>;
-  absl::MutexLock lock(&mutex);
+  std::lock_guard lock(mutex);
   if (std::shared_ptr<Device> device = shared->lock()) return device;
   auto made = CreateSoftDevice();
   if (!made.ok()) return made.status();

@@ -191,9 +191,9 @@ void ServerRuntime::Shutdown(std::chrono::milliseconds grace) {
         << "Server::Shutdown inside a handler would wait for itself: call it from another thread";
   });
   {
-    absl::MutexLock lock(&mutex_);
+    std::unique_lock lock(mutex_);
     if (shutting_down_) {
-      mutex_.Await(absl::Condition(&finished_));
+      finished_changed_.wait(lock, [this] { return finished_; });
       return;
     }
     shutting_down_ = true;
@@ -211,23 +211,24 @@ void ServerRuntime::Shutdown(std::chrono::milliseconds grace) {
   WaitForZero(&ServerPollerCounters::connections, kCloseBoundNs);
   std::vector<std::unique_ptr<Group>> ending;
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard lock(mutex_);
     last_ = StatisticsLocked();
     ending.swap(groups_);
   }
   ending.clear();
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   last_.connections = 0;
   finished_ = true;
+  finished_changed_.notify_all();
 }
 
 void ServerRuntime::Wait() {
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&finished_));
+  std::unique_lock lock(mutex_);
+  finished_changed_.wait(lock, [this] { return finished_; });
 }
 
 ServerStatistics ServerRuntime::statistics() const {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   return groups_.empty() ? last_ : StatisticsLocked();
 }
 

@@ -8,11 +8,12 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "verbena/base/random.h"
 #include "verbena/rpc/method_table.h"
 #include "verbena/rpc/server.h"
@@ -55,7 +56,8 @@ class ServerRuntime {
   void ForEachPoller(F&& f) const;
   // Until the counter's sum over the pollers is 0. False when the bound came first.
   bool WaitForZero(std::atomic<uint64_t> ServerPollerCounters::*counter, int64_t bound_ns) const;
-  ServerStatistics StatisticsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // REQUIRES: mutex_ is held.
+  ServerStatistics StatisticsLocked() const;
 
   const ServerOptions options_;
   MethodTable methods_;
@@ -65,10 +67,12 @@ class ServerRuntime {
   std::atomic<uint64_t> accepted_{0};
   std::atomic<uint64_t> refused_{0};
 
-  mutable absl::Mutex mutex_;
-  bool shutting_down_ ABSL_GUARDED_BY(mutex_) = false;
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-  ServerStatistics last_ ABSL_GUARDED_BY(mutex_);  // Once groups_ is gone.
+  mutable std::mutex mutex_;
+  std::condition_variable finished_changed_;
+  // Guarded by mutex_.
+  bool shutting_down_ = false;
+  bool finished_ = false;
+  ServerStatistics last_;  // Once groups_ is gone.
 };
 
 }  // namespace verbena
