@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/tools/rpc_bench/bench_service.h"
+
+#include "absl/strings/str_cat.h"
+#include "verbena/tools/rpc_bench/usage.h"
+
+namespace verbena::bench {
+namespace {
+
+// A request of a few bytes must not make this process allocate what it likes.
+constexpr uint64_t kDownloadBytesMax = uint64_t{1} << 30;
+
+}  // namespace
+
+absl::Status BenchService::Echo(ServerContext*, const EchoRequest* request,
+                                EchoResponse* response) {
+  response->set_payload(request->payload());
+  return absl::OkStatus();
+}
+
+absl::Status BenchService::Upload(ServerContext*, const UploadRequest* request,
+                                  UploadResponse* response) {
+  response->set_bytes(request->payload().size());
+  return absl::OkStatus();
+}
+
+absl::Status BenchService::Download(ServerContext*, const DownloadRequest* request,
+                                    DownloadResponse* response) {
+  if (request->bytes() > kDownloadBytesMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a download of ", request->bytes(), " bytes; at most ", kDownloadBytesMax));
+  }
+  response->mutable_payload()->resize(request->bytes(), 'v');
+  return absl::OkStatus();
+}
+
+absl::Status BenchService::Stats(ServerContext*, const StatsRequest*, StatsResponse* response) {
+  const UsageNow usage = ProcessUsage();
+  response->set_cpu_ns(usage.cpu_ns);
+  response->set_allocations(usage.allocations.value_or(0));
+  response->set_counts_allocations(usage.allocations.has_value());
+  if (const Server* server = server_.load(std::memory_order_acquire)) {
+    response->set_receiver_not_ready(server->statistics().receiver_not_ready);
+  }
+  response->set_cores(cores_);
+  return absl::OkStatus();
+}
+
+}  // namespace verbena::bench

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/tools/rpc_bench/ceiling.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "verbena/base/cycle_clock.h"
+#include "verbena/base/histogram.h"
+#include "verbena/tools/rpc_bench/ceiling_segment.h"
+#include "verbena/tools/rpc_bench/child_process.h"
+#include "verbena/tools/rpc_bench/shared_segment.h"
+
+namespace verbena::bench {
+namespace {
+
+using Task = CeilingSegment::Task;
+
+constexpr uint32_t kPingPongWarmUp = 20'000;
+constexpr uint32_t kPingPongRounds = 500'000;
+constexpr uint32_t kRingMessages = 10'000'000;
+
+absl::Status PartnerGone() {
+  return absl::UnavailableError("the second process of the ceiling does not answer any more");
+}
+
+// Hands the task to the partner and waits until it has begun.
+absl::Status Ask(CeilingSegment& segment, ChildProcess& partner, Task task, uint32_t messages) {
+  segment.task = task;
+  segment.messages = messages;
+  const uint32_t asked = segment.asked.load(std::memory_order_relaxed) + 1;
+  segment.asked.store(asked, std::memory_order_release);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (segment.answered.load(std::memory_order_acquire) != asked) {
+    if (!partner.IsRunning() || std::chrono::steady_clock::now() > deadline) return PartnerGone();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasurePingPong(CeilingSegment& segment, Ceiling* ceiling) {
+  const CycleClock clock;
+  auto latency_ns = std::make_unique<Histogram>();
+  std::byte message[kMessageBytes] = {};
+  for (uint32_t round = 1; round <= kPingPongWarmUp + kPingPongRounds; ++round) {
+    const uint64_t start = clock.ReadTicks();
+    CopyMessage(segment.ping.payload.data(), message);
+    segment.ping.sequence.store(round, std::memory_order_release);
+    if (!SpinUntil(
+            [&] { return segment.pong.sequence.load(std::memory_order_acquire) == round; })) {
+      return PartnerGone();
+    }
+    CopyMessage(message, segment.pong.payload.data());
+    const uint64_t ticks = clock.ReadTicks() - start;
+    if (round > kPingPongWarmUp) latency_ns->Record(clock.TicksToNs(ticks));
+  }
+  ceiling->rtt_p50_us = static_cast<double>(latency_ns->Percentile(50)) / 1000;
+  ceiling->rtt_p99_us = static_cast<double>(latency_ns->Percentile(99)) / 1000;
+  return absl::OkStatus();
+}
+
+absl::Status MeasureRing(CeilingSegment& segment, Ceiling* ceiling) {
+  const CycleClock clock;
+  std::byte message[kMessageBytes] = {};
+  uint32_t read = 0;
+  const uint64_t start = clock.ReadTicks();
+  for (uint32_t sent = 0; sent < kRingMessages; ++sent) {
+    if (sent - read == kRingSlots && !SpinUntil([&] {
+          read = segment.ring_read.load(std::memory_order_acquire);
+          return sent - read < kRingSlots;
+        })) {
+      return PartnerGone();
+    }
+    MessageSlot& slot = segment.ring[sent % kRingSlots];
+    CopyMessage(slot.payload.data(), message);
+    slot.sequence.store(sent + 1, std::memory_order_release);
+  }
+  if (!SpinUntil(
+          [&] { return segment.ring_read.load(std::memory_order_acquire) == kRingMessages; })) {
+    return PartnerGone();
+  }
+  const uint64_t ns = clock.TicksToNs(clock.ReadTicks() - start);
+  ceiling->ring_messages_per_second = kRingMessages * 1e9 / static_cast<double>(ns);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Ceiling> MeasureCeiling(int partner_core, std::span<const uint64_t> copy_sizes) {
+  absl::StatusOr<SharedSegment> memory = SharedSegment::Create(sizeof(CeilingSegment));
+  if (!memory.ok()) return memory.status();
+  absl::StatusOr<ChildProcess> partner = ChildProcess::StartSelf(
+      {"ceiling_partner", absl::StrCat("--cpu=", partner_core)}, memory->fd());
+  if (!partner.ok()) return partner.status();
+
+  auto& segment = *static_cast<CeilingSegment*>(memory->data());
+  Ceiling ceiling;
+  absl::Status status = Ask(segment, *partner, Task::kPingPong, kPingPongWarmUp + kPingPongRounds);
+  if (status.ok()) status = MeasurePingPong(segment, &ceiling);
+  if (status.ok()) status = Ask(segment, *partner, Task::kRing, kRingMessages);
+  if (status.ok()) status = MeasureRing(segment, &ceiling);
+  if (!status.ok()) return status;
+  partner->Stop();
+
+  for (uint64_t bytes : copy_sizes) {
+    absl::StatusOr<CopyRate> rate = MeasureCopyRate(bytes);
+    if (!rate.ok()) return rate.status();
+    ceiling.copies.push_back(*rate);
+  }
+  return ceiling;
+}
+
+}  // namespace verbena::bench

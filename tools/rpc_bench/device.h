@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The device for an address. Threads: any.
+
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "verbena/tools/rpc_bench/options.h"
+#include "verbena/transport/device.h"
+#include "verbena/transport/poll_options.h"
+
+namespace verbena::bench {
+
+// Errors: UNAVAILABLE when no device of this build serves the address, or when it can't run here.
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& address);
+
+PollOptions::Mode ToPollMode(Poll poll);
+
+}  // namespace verbena::bench

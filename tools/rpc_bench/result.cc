@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/tools/rpc_bench/result.h"
+
+#include <algorithm>
+
+namespace verbena::bench {
+
+bool CeilingAround::IsSteady() const {
+  return std::max(rtt_before_us, rtt_after_us) <= 1.25 * std::min(rtt_before_us, rtt_after_us);
+}
+
+std::optional<double> RatioToCeiling(const Options& options, const Result& result) {
+  if (!result.ceiling.has_value()) return std::nullopt;
+  double numerator = 0, denominator = 0;
+  switch (options.mode) {
+    case Mode::kLatency:
+      numerator = result.rtt.p50_us;
+      denominator = result.ceiling->rtt_us();
+      break;
+    case Mode::kThroughput:
+      numerator = result.calls_per_second;
+      denominator = result.ceiling->ring_messages_per_second;
+      break;
+    case Mode::kUpload:
+    case Mode::kDownload:
+      numerator = result.bytes_per_second;
+      denominator = result.ceiling->copy_bytes_per_second;
+      break;
+  }
+  if (denominator <= 0) return std::nullopt;
+  return numerator / denominator;
+}
+
+}  // namespace verbena::bench
