@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// COMPARE_AND_SWAP and FETCH_AND_ADD.
+
+#include <thread>
+
+#include "verbena/tests/conformance/connected_pair.h"
+
+namespace verbena::conformance {
+namespace {
+
+constexpr AccessFlags kAccessAtomic = kAccessLocalWrite | kAccessRemoteRead | kAccessRemoteAtomic;
+
+class Atomics : public ConnectedPair {
+ protected:
+  void SetUp() override {
+    ConnectedPair::SetUp();
+    if (!IsSkipped()) REQUIRE_CAPABILITY(atomics);
+  }
+};
+
+TEST_P(Atomics, CompareAndSwapReplacesAnEqualValueAndReturnsTheOld) {
+  const Buffer& old_value = client().Allocate(64);
+  const Buffer& target = server().Allocate(64, kAccessAtomic);
+  target.word(8) = 100;
+  client().Post(CompareAndSwap(1, old_value.First(8), target.At(8), 100, 7));
+  EXPECT_EQ(client().ExpectSuccess(1, CompletionOpcode::kCompareAndSwap).byte_length, 8u);
+  EXPECT_EQ(old_value.word(), 100u);
+  EXPECT_EQ(target.word(8), 7u);
+  EXPECT_EQ(target.word(0), 0u);
+  EXPECT_EQ(target.word(16), 0u);
+}
+
+TEST_P(Atomics, CompareAndSwapLeavesAnotherValueAndReturnsIt) {
+  const Buffer& old_value = client().Allocate(64);
+  const Buffer& target = server().Allocate(64, kAccessAtomic);
+  target.word() = 0x0102030405060708;
+  client().Post(CompareAndSwap(1, old_value.First(8), target.Start(), 0x0102030405060709, 7));
+  client().ExpectSuccess(1);
+  EXPECT_EQ(old_value.word(), 0x0102030405060708u);
+  EXPECT_EQ(target.word(), 0x0102030405060708u);
+}
+
+TEST_P(Atomics, FetchAndAddAddsAndReturnsTheOld) {
+  const Buffer& old_value = client().Allocate(64);
+  const Buffer& target = server().Allocate(64, kAccessAtomic);
+  target.word() = 7;
+  client().Post(FetchAndAdd(1, old_value.Piece(16, 8), target.Start(), 5));
+  EXPECT_EQ(client().ExpectSuccess(1, CompletionOpcode::kFetchAndAdd).byte_length, 8u);
+  EXPECT_EQ(old_value.word(16), 7u);
+  EXPECT_EQ(target.word(), 12u);
+}
+
+TEST_P(Atomics, FetchAndAddWrapsAround) {
+  const Buffer& old_value = client().Allocate(64);
+  const Buffer& target = server().Allocate(64, kAccessAtomic);
+  target.word() = ~uint64_t{0};
+  client().Post(FetchAndAdd(1, old_value.First(8), target.Start(), 3));
+  client().ExpectSuccess(1);
+  EXPECT_EQ(old_value.word(), ~uint64_t{0});
+  EXPECT_EQ(target.word(), 2u);
+}
+
+TEST_P(Atomics, OldValueMayGoToUserMemory) {
+  const Buffer& old_value = client().RegisterUserMemory(8);
+  const Buffer& target = server().Allocate(64, kAccessAtomic);
+  target.word() = 41;
+  client().Post(FetchAndAdd(1, old_value.First(8), target.Start(), 1));
+  client().ExpectSuccess(1);
+  EXPECT_EQ(old_value.word(), 41u);
+}
+
+TEST_P(Atomics, RunInTheOrderTheyWerePosted) {
+  const Buffer& old_values = client().Allocate(32 * 8);
+  const Buffer& target = server().Allocate(64, kAccessAtomic);
+  std::vector<Request> requests;
+  for (uint64_t i = 0; i < 32; ++i) {
+    requests.push_back(CompareAndSwap(i, old_values.Piece(8 * i, 8), target.Start(), i, i + 1));
+  }
+  client().Post(requests);
+  for (uint64_t i = 0; i < 32; ++i) {
+    client().ExpectSuccess(i);
+    EXPECT_EQ(old_values.word(8 * i), i);
+  }
+  EXPECT_EQ(target.word(), 32u);
+}
+
+TEST_P(Atomics, FencedSendCarriesTheOldValue) {
+  const Buffer& old_value = client().Allocate(64);
+  const Buffer& target = server().Allocate(64, kAccessAtomic);
+  const Buffer& into = server().Allocate(64);
+  for (uint64_t round = 0; round < 100; ++round) {
+    server().PostRecv(9, {into.First(8)});
+    client().Post({FetchAndAdd(1, old_value.First(8), target.Start(), 1).Unsignaled(),
+                   Send(2, {old_value.First(8)}).Fenced()});
+    client().ExpectSuccess(2);
+    server().ExpectReceived(9, 8);
+    ASSERT_EQ(into.word(), round);
+  }
+}
+
+TEST_P(Atomics, UnalignedAddressIsAnInvalidRequest) {
+  const Buffer& old_value = client().Allocate(64);
+  const Buffer& target = server().Allocate(64, kAccessAtomic);
+  client().Post(FetchAndAdd(1, old_value.First(8), target.At(4), 1));
+  client().ExpectRefusedByPeer(1, CompletionStatus::kRemoteInvalidRequestError);
+  server().ExpectState(QueuePairState::kError);
+  EXPECT_TRUE(HoldsOnly(target.bytes(), 0));
+}
+
+TEST_P(Atomics, UnalignedAddressTellsTheRespondersProgram) {
+  const Buffer& target = server().Allocate(64, kAccessAtomic);
+  client().Post(CompareAndSwap(1, client().Allocate(64).First(8), target.At(1), 0, 1));
+  client().ExpectRefusedByPeer(1, CompletionStatus::kRemoteInvalidRequestError);
+  ExpectAsyncEvent(AsyncEvent::Type::kQueuePairRequestError, server().pair());
+}
+
+TEST_P(Atomics, AnyOtherLengthThanEightIsRefusedAtOnce) {
+  const Buffer& old_value = client().Allocate(64);
+  const Buffer& target = server().Allocate(64, kAccessAtomic);
+  for (size_t length : {0u, 4u, 16u}) {
+    EXPECT_THAT(client().TryPost(FetchAndAdd(1, old_value.First(length), target.Start(), 1)),
+                HasCode(absl::StatusCode::kInvalidArgument))
+        << length;
+  }
+  const Request two_pieces =
+      Request(1, Opcode::kCompareAndSwap, {old_value.Piece(0, 4), old_value.Piece(4, 4)})
+          .On({.address = target.region().address(),
+               .compare_add = 0,
+               .swap = 1,
+               .key = target.region().remote_key()});
+  EXPECT_THAT(client().TryPost(two_pieces), HasCode(absl::StatusCode::kInvalidArgument));
+  client().ExpectNoCompletion();
+  EXPECT_EQ(target.word(), 0u);
+}
+
+// Two peers, each with its own thread, on one counter: not one addition is lost.
+TEST_P(Atomics, OfTwoPeersAtOnceAreAtomic) {
+  constexpr uint64_t kRounds = 5000;
+  const Buffer& target = server().Allocate(64, kAccessAtomic);
+  Party second("second client", device(), loop());
+  second.MakePair(second.DefaultOptions());
+  const auto second_server = server().NewQueuePair(server().DefaultOptions());
+  Join(second, second.pair(), server(), *second_server, FreshAddress());
+
+  const auto work = [&](Party& party, uint64_t add) {
+    const Buffer& old_value = party.Allocate(64);
+    for (uint64_t i = 0; i < kRounds; ++i) {
+      party.Post(FetchAndAdd(i, old_value.First(8), target.At(0), add));
+      party.ExpectSuccess(i);
+      // A counter that is taken by compare-and-swap.
+      uint64_t seen = old_value.word();
+      while (true) {
+        party.Post(CompareAndSwap(i, old_value.First(8), target.At(8), seen, seen + add));
+        party.ExpectSuccess(i);
+        if (old_value.word() == seen) break;
+        seen = old_value.word();
+      }
+      if (testing::Test::HasFailure()) break;
+    }
+  };
+  Loop first_loop(subject());
+  Loop second_loop(subject());
+  client().MoveTo(first_loop);
+  second.MoveTo(second_loop);
+  std::thread first_thread = StartThread([&] { work(client(), 1); });
+  std::thread second_thread = StartThread([&] { work(second, 1000); });
+  first_thread.join();
+  second_thread.join();
+  client().MoveTo(loop());
+  second.MoveTo(loop());
+  EXPECT_EQ(target.word(0), kRounds * 1001);
+  EXPECT_EQ(target.word(8), kRounds * 1001);
+}
+
+VERBENA_CONFORMANCE(Atomics);
+
+}  // namespace
+}  // namespace verbena::conformance
