@@ -24,16 +24,16 @@ def _check_source(ctx, src):
              (ctx.label, src.owner, src.owner.package or "//"))
 
 def _verbena_proto_gen_impl(ctx):
-    headers = []
-    sources = []
+    messages = []
+    services = []
     for src in ctx.files.srcs:
         _check_source(ctx, src)
 
         # Next to the .proto file, so that a header's path is the import's.
         stem = src.owner.name[:-len(".proto")]
-        for extension in [".pb", ".verbena"]:
-            headers.append(ctx.actions.declare_file(stem + extension + ".h"))
-            sources.append(ctx.actions.declare_file(stem + extension + ".cc"))
+        for extension in [".h", ".cc"]:
+            messages.append(ctx.actions.declare_file(stem + ".pb" + extension))
+            services.append(ctx.actions.declare_file(stem + ".verbena" + extension))
 
     deps = [dep[VerbenaProtoInfo] for dep in ctx.attr.deps]
     info = VerbenaProtoInfo(
@@ -55,14 +55,14 @@ def _verbena_proto_gen_impl(ctx):
         executable = ctx.executable._protoc,
         arguments = [args],
         inputs = info.sources,
-        outputs = headers + sources,
+        outputs = messages + services,
         tools = [ctx.executable._plugin],
         mnemonic = "VerbenaProtoc",
         progress_message = "Generating C++ of %s" % ctx.label,
     )
     return [
-        DefaultInfo(files = depset(headers + sources)),
-        OutputGroupInfo(headers = depset(headers), sources = depset(sources)),
+        DefaultInfo(files = depset(messages + services)),
+        OutputGroupInfo(verbena = depset(services)),
         info,
     ]
 

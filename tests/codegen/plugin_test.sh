@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# plugin_test.sh PROTOC PLUGIN: what users of plain protoc see.
+
+set -uo pipefail
+
+protoc="$PWD/$1"
+plugin="$PWD/$2"
+cd "$TEST_TMPDIR"
+failures=0
+
+# expect_text WHAT TEXT FILE: FILE contains TEXT.
+expect_text() {
+  if ! grep --quiet --fixed-strings -- "$2" "$3"; then
+    printf 'FAILED: %s\n  expected: %s\n  got:\n' "$1" "$2" >&2
+    cat "$3" >&2
+    failures=$((failures + 1))
+  fi
+}
+
+expect_equal() {
+  if [[ "$2" != "$3" ]]; then
+    printf 'FAILED: %s: expected "%s", got "%s"\n' "$1" "$2" "$3" >&2
+    failures=$((failures + 1))
+  fi
+}
+
+# generate OUTPUT_ARGUMENT FILE: status in $status, stderr in the file "stderr".
+generate() {
+  status=0
+  "$protoc" --plugin=protoc-gen-verbena="$plugin" "$1" "$2" 2>stderr || status=$?
+}
+
+mkdir -p dir out
+cat >dir/streams.proto <<'PROTO'
+syntax = "proto3";
+package p;
+message M {}
+service S {
+  rpc Unary(M) returns (M);
+    rpc Watch(M) returns (stream M);
+}
+PROTO
+
+generate --verbena_out=out dir/streams.proto
+expect_equal "a streaming method is no error" 0 "$status"
+expect_text "a streaming method is a warning with its place" \
+  "dir/streams.proto:6:5: warning: p.S.Watch is a streaming method" stderr
+expect_equal "the unary method beside it is no warning" 1 "$(wc -l <stderr)"
+expect_text "the header says what is missing" "// Watch has no code here" out/dir/streams.verbena.h
+expect_text "the header says where it is declared" "(dir/streams.proto:6)" out/dir/streams.verbena.h
+
+generate --verbena_out=include_prefix=gen/x:out dir/streams.proto
+expect_text "include_prefix in the header" '#include "gen/x/dir/streams.pb.h"' \
+  out/dir/streams.verbena.h
+expect_text "include_prefix in the source" '#include "gen/x/dir/streams.verbena.h"' \
+  out/dir/streams.verbena.cc
+
+generate --verbena_out=colour=red:out dir/streams.proto
+expect_equal "an unknown option is an error" 1 "$status"
+expect_text "an unknown option is named, with the known ones" \
+  'unknown option "colour" in --verbena_out=colour=red:...; the options are: include_prefix' stderr
+
+printf 'syntax = "proto3";\n\npackage p.namespace;\n' >dir/package.proto
+generate --verbena_out=out dir/package.proto
+expect_equal "a package that cannot be compiled is an error" 1 "$status"
+expect_text "the error has its place, once" \
+  '--verbena_out: dir/package.proto:3:1: package "p.namespace" contains "namespace"' stderr
+expect_text "the error has a remedy" "rename the package" stderr
+[[ ! -e out/dir/package.verbena.h ]]
+expect_equal "nothing is written after an error" 0 $?
+
+printf 'syntax = "proto3"; message M { optional int32 i = 1; } service S {}\n' >dir/optional.proto
+generate --verbena_out=out dir/optional.proto
+expect_equal "proto3's optional is supported" 0 "$status"
+expect_equal "without a warning" 0 "$(wc -l <stderr)"
+
+[[ "$failures" == 0 ]]
