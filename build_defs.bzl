@@ -39,8 +39,19 @@ def vb_cc_binary(name, srcs = [], deps = [], copts = [], visibility = None, **kw
         **kwargs
     )
 
-def vb_cc_test(name, srcs = [], deps = [], copts = [], size = "small", tags = [], **kwargs):
+def vb_cc_test(
+        name,
+        srcs = [],
+        deps = [],
+        copts = [],
+        size = "small",
+        tags = [],
+        linkstatic = True,
+        **kwargs):
     """cc_test with GoogleTest, its main() and our warnings.
+
+    Linked statically with our own libraries: as a shared object each would have to name every
+    Abseil library that it needs, and Debian's are archives.
 
     Tags that tools/check knows: "noasan" and "notsan" leave the test out of that configuration.
     Bazel's own: "exclusive" runs it alone, "local" runs it outside the sandbox.
@@ -51,6 +62,7 @@ def vb_cc_test(name, srcs = [], deps = [], copts = [], size = "small", tags = []
         srcs = srcs,
         copts = WARNINGS + copts,
         tags = tags,
+        linkstatic = linkstatic,
         deps = deps + ["//third_party:gtest_main"],
         **kwargs
     )
