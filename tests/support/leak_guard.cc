@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/tests/support/leak_guard.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <system_error>
+
+#include "verbena/tests/support/wait.h"
+
+namespace verbena {
+namespace {
+
+size_t CountEntries(const char* directory) {
+  size_t count = 0;
+  for (std::filesystem::directory_iterator at(directory), end; at != end; ++at) ++count;
+  return count;
+}
+
+std::string DescribeDescriptors() {
+  std::string text;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    text += entry.path().filename().string() + " -> " +
+            std::filesystem::read_symlink(entry.path(), error).string() + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+// Both counts include what the counting itself opens, always the same.
+size_t CountDescriptors() { return CountEntries("/proc/self/fd"); }
+size_t CountThreads() { return CountEntries("/proc/self/task"); }
+
+LeakGuard::LeakGuard() {
+  // glog opens its log file at the first warning, and the C library its own descriptors.
+  descriptors_ = CountDescriptors();
+  threads_ = CountThreads();
+}
+
+LeakGuard::~LeakGuard() {
+  const bool clean = WaitUntil(
+      [this] { return CountDescriptors() <= descriptors_ && CountThreads() <= threads_; },
+      std::chrono::seconds(2));
+  if (clean) return;
+  ADD_FAILURE() << "descriptors " << descriptors_ << " -> " << CountDescriptors() << ", threads "
+                << threads_ << " -> " << CountThreads() << "; now open:\n"
+                << DescribeDescriptors();
+}
+
+}  // namespace verbena

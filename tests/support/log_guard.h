@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LogGuard: a test that logs a warning or an error it did not announce fails.
+//
+// Threads: log from any; Allow before what logs starts. Lifetime: a member of the fixture, declared
+// before everything that logs.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "glog/logging.h"
+
+namespace verbena {
+
+class LogGuard final : public google::LogSink {
+ public:
+  LogGuard();
+  // Adds a test failure for each line that was not allowed.
+  ~LogGuard() override;
+
+  // Lines that contain `part` are expected, and not required.
+  void Allow(std::string part);
+  // Lines so far, allowed or not, that contain `part`.
+  int Count(const std::string& part) const;
+
+ private:
+  void send(google::LogSeverity severity, const char* full_filename, const char* base_filename,
+            int line, const google::LogMessageTime& time, const char* message,
+            size_t message_len) override;
+
+  mutable absl::Mutex mutex_;
+  std::vector<std::string> allowed_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace verbena

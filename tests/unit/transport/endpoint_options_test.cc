@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/transport/endpoint_options.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "verbena/tests/support/status_matchers.h"
+
+namespace verbena {
+namespace {
+
+TEST(EndpointOptions, AreValidByDefault) { EXPECT_THAT(EndpointOptions{}.Validate(), IsOk()); }
+
+TEST(EndpointOptions, TakeARingThatIsAPowerOfTwoFrom16To4096) {
+  for (uint32_t depth : {16u, 32u, 64u, 128u, 256u, 512u, 1024u, 2048u, 4096u}) {
+    EXPECT_THAT(EndpointOptions{.ring_depth = depth}.Validate(), IsOk()) << depth;
+  }
+  for (uint32_t depth : {0u, 1u, 8u, 15u, 17u, 24u, 100u, 127u, 129u, 4095u, 4097u, 8192u,
+                         0x80000000u, 0xffffffffu}) {
+    EXPECT_THAT(EndpointOptions{.ring_depth = depth}.Validate(),
+                Is(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("EndpointOptions::ring_depth is ", depth,
+                                ": it must be a power of two from 16 to 4096")));
+  }
+}
+
+TEST(EndpointOptions, TakeASlotThatIsAMultipleOf64From512To65536) {
+  for (uint32_t bytes : {512u, 576u, 4096u, 65472u, 65536u}) {
+    EXPECT_THAT(EndpointOptions{.slot_bytes = bytes}.Validate(), IsOk()) << bytes;
+  }
+  for (uint32_t bytes : {0u, 64u, 448u, 511u, 513u, 544u, 65535u, 65600u, 0xffffffc0u}) {
+    EXPECT_THAT(EndpointOptions{.slot_bytes = bytes}.Validate(),
+                Is(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("EndpointOptions::slot_bytes is ", bytes,
+                                ": it must be a multiple of 64 from 512 to 65536")));
+  }
+}
+
+TEST(EndpointOptions, TakeABatchFrom1To32) {
+  EXPECT_THAT(EndpointOptions{.post_batch_max = 1}.Validate(), IsOk());
+  EXPECT_THAT(EndpointOptions{.post_batch_max = 32}.Validate(), IsOk());
+  EXPECT_THAT(EndpointOptions{.post_batch_max = 0}.Validate(),
+              Is(absl::StatusCode::kInvalidArgument, "post_batch_max is 0: it must be 1 to 32"));
+  EXPECT_THAT(EndpointOptions{.post_batch_max = 33}.Validate(),
+              Is(absl::StatusCode::kInvalidArgument, "post_batch_max is 33: it must be 1 to 32"));
+}
+
+TEST(EndpointOptions, DeriveTheSendSlotsFromTheRing) {
+  EXPECT_EQ(EndpointOptions{.ring_depth = 16}.send_slots(), 8u);
+  EXPECT_EQ(EndpointOptions{.ring_depth = 64}.send_slots(), 8u);
+  EXPECT_EQ(EndpointOptions{.ring_depth = 128}.send_slots(), 16u);
+  EXPECT_EQ(EndpointOptions{.ring_depth = 4096}.send_slots(), 512u);
+}
+
+}  // namespace
+}  // namespace verbena
