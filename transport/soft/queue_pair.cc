@@ -99,7 +99,7 @@ SoftQueuePair::SoftQueuePair(SoftProtectionDomain* domain, const QueuePairOption
       inline_bytes_max_(options.inline_bytes_max) {
   domain_->AddChild();
   if (shared_ != nullptr) {
-    shared_->Attach();
+    shared_->Attach(this);
     recv_depth_ = std::min(kSharedWindow, shared_->depth());
   }
 }

@@ -98,6 +98,7 @@ class SoftQueuePair final : public QueuePair {
   // For the shared receive queue -----------------------------------------------------------------
 
   void PublishShared();  // Shows the peer as many receives as the shared queue has.
+  void ShowSharedLength();  // Of those shown: longest() has changed.
   SoftCompletionQueue& recv_queue() { return *recv_queue_; }
 
   // For the control thread, under its mutex ------------------------------------------------------

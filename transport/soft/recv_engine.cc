@@ -103,7 +103,8 @@ void SoftQueuePair::PublishReceive(const PostedReceive& posted) {
     }
   }
   ++posted_count_;
-  if (posted.length < kEntryPayloadBytes || posted.flags == kReceiveBad) {
+  // The length shown of a shared receive may change.
+  if (posted.length < kEntryPayloadBytes || posted.flags == kReceiveBad || shared_ != nullptr) {
     own_look_below_ = posted_count_;
   }
 }
@@ -125,6 +126,12 @@ void SoftQueuePair::PublishShared() {
   while (posted_count_ - taken_ < window) PublishReceive(shown);
   if (posted_count_ != before) StoreReceiveTail();
   if (posted_count_ - taken_ < recv_depth_) shared_->AddHungry(this);
+}
+
+void SoftQueuePair::ShowSharedLength() {
+  for (uint32_t i = taken_; i != posted_count_; ++i) {
+    __atomic_store_n(&own_.receives[i & own_.mask].length, shared_->longest(), __ATOMIC_RELAXED);
+  }
 }
 
 // Taking -----------------------------------------------------------------------------------------

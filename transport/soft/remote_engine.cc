@@ -179,7 +179,7 @@ SoftQueuePair::Outcome SoftQueuePair::ExecuteBind(const SendWorkRequest& request
       region->domain() != domain_ || !region->shared() ||
       (region->access() & kAccessWindowBind) == 0 || (bind.access & ~kAccessRemoteAny) != 0 ||
       ((bind.access & needs_local_write) != 0 && (region->access() & kAccessLocalWrite) == 0) ||
-      bind.key.value >> 8 != window->index() || domain_->keys().RemoteIsOpen(window->index()) ||
+      bind.length == 0 || bind.key.value >> 8 != window->index() || domain_->keys().RemoteIsOpen(window->index()) ||
       bind.address < region->address() || bind.address - region->address() > region->size() ||
       bind.length > region->size() - (bind.address - region->address())) {
     return FailSend(request, CompletionStatus::kWindowBindError);

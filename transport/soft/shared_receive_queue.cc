@@ -22,7 +22,7 @@ SoftSharedReceiveQueue::SoftSharedReceiveQueue(SoftProtectionDomain* domain,
       ring_(new PostedReceive[capacity_]) {}
 
 SoftSharedReceiveQueue::~SoftSharedReceiveQueue() {
-  CHECK_EQ(attached_, 0) << "queue pairs outlive their shared receive queue";
+  CHECK(attached_.empty()) << attached_.size() << " queue pairs outlive their shared receive queue";
   domain_->device().async_events().Forget(this);
   domain_->DropChild();
 }
@@ -30,6 +30,7 @@ SoftSharedReceiveQueue::~SoftSharedReceiveQueue() {
 absl::Status SoftSharedReceiveQueue::PostRecv(std::span<const RecvWorkRequest> requests,
                                               size_t* accepted) {
   absl::Status status;
+  const uint32_t longest_before = longest_;
   size_t count = 0;
   for (; count < requests.size(); ++count) {
     const RecvWorkRequest& request = requests[count];
@@ -49,6 +50,9 @@ absl::Status SoftSharedReceiveQueue::PostRecv(std::span<const RecvWorkRequest> r
     longest_ = std::max(longest_, posted.length);
   }
   if (accepted != nullptr) *accepted = count;
+  if (longest_ != longest_before) {
+    for (SoftQueuePair* queue_pair : attached_) queue_pair->ShowSharedLength();
+  }
   if (count != 0 && !hungry_.empty()) {
     // They may come back to the list while we walk.
     scratch_.swap(hungry_);
@@ -97,7 +101,7 @@ void SoftSharedReceiveQueue::AddWaiting(SoftQueuePair* queue_pair) {
 void SoftSharedReceiveQueue::Detach(SoftQueuePair* queue_pair) {
   std::erase(hungry_, queue_pair);
   std::erase(waiting_, queue_pair);
-  --attached_;
+  std::erase(attached_, queue_pair);
 }
 
 }  // namespace verbena::soft

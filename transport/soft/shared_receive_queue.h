@@ -29,12 +29,13 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue {
 
   // For queue pairs: -----------------------------------------------------------------------------
 
-  void Attach() { ++attached_; }
+  void Attach(SoftQueuePair* queue_pair) { attached_.push_back(queue_pair); }
   void Detach(SoftQueuePair* queue_pair);
   uint32_t available() const { return tail_ - head_; }
   uint32_t depth() const { return depth_; }
   // The longest receive posted since the queue was last empty: what peers are told. With receives
-  // of one size, the usual case, a message too long is found by its sender already.
+  // of one size, the usual case, a message too long is found by its sender already; else the
+  // receiver finds it, and the sender learns of it by the end of the connection.
   uint32_t longest() const { return longest_; }
   bool Take(PostedReceive* posted);
 
@@ -53,7 +54,7 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue {
   uint32_t tail_ = 0;
   uint32_t longest_ = 0;
   uint32_t limit_ = 0;
-  int attached_ = 0;
+  std::vector<SoftQueuePair*> attached_;
   std::vector<SoftQueuePair*> hungry_;
   std::vector<SoftQueuePair*> waiting_;
   std::vector<SoftQueuePair*> scratch_;
