@@ -40,14 +40,24 @@ size_t SoftCompletionQueue::Poll(std::span<WorkCompletion> completions) {
   if (attention_.load(std::memory_order_relaxed) != 0) [[unlikely]] HandleAttention();
   if (!stalled_.empty()) [[unlikely]] RedriveStalled();
 
+  // Receives first: what a peer sent before one of our sends completed is the older. Unless they
+  // alone filled the last batch: then it is the sends' turn, whose slots must become free.
+  size_t count = 0;
+  if (sends_first_) [[unlikely]] count = PollLocal(completions);
+  count += PollReceives(completions.subspan(count));
+  sends_first_ = head_ != tail_ && count == completions.size();
+  if (head_ != tail_) count += PollLocal(completions.subspan(count));
+  if (!flushing_.empty()) [[unlikely]] count += PollFlushed(completions.subspan(count));
+  return count;
+}
+
+inline size_t SoftCompletionQueue::PollLocal(std::span<WorkCompletion> completions) {
   size_t count = 0;
   while (head_ != tail_ && count < completions.size()) {
     const LocalCompletion& local = ring_[head_++ & (capacity_ - 1)];
     completions[count++] = local.completion;
     local.queue_pair->FreeSendSlot();
   }
-  count += PollReceives(completions.subspan(count));
-  if (!flushing_.empty()) [[unlikely]] count += PollFlushed(completions.subspan(count));
   return count;
 }
 

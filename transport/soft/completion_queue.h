@@ -84,6 +84,7 @@ class SoftCompletionQueue final : public CompletionQueue {
 
   void HandleAttention();
   void RedriveStalled();
+  size_t PollLocal(std::span<WorkCompletion> completions);
   size_t PollReceives(std::span<WorkCompletion> completions);
   size_t PollFlushed(std::span<WorkCompletion> completions);
 
@@ -95,6 +96,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   alignas(64) uint32_t head_ = 0;  // Of ring_: both count for ever.
   uint32_t tail_ = 0;
   uint32_t capacity_;  // A power of two.
+  bool sends_first_ = false;
   size_t next_slot_ = 0;
   std::unique_ptr<LocalCompletion[]> ring_;
   std::vector<ReceiveSlot> receive_slots_;

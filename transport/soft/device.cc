@@ -82,7 +82,8 @@ absl::StatusOr<std::unique_ptr<CompletionQueue>> SoftDevice::CreateCompletionQue
     uint32_t depth, CompletionChannel* channel) {
   if (depth == 0 || depth > kCompletionQueueDepthMax) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "a completion queue has 1 to ", kCompletionQueueDepthMax, " entries, not ", depth));
+        "a completion queue has 1 to completion_queue_depth_max, ", kCompletionQueueDepthMax,
+        ", entries and not ", depth));
   }
   return std::make_unique<SoftCompletionQueue>(depth, static_cast<SoftCompletionChannel*>(channel),
                                                control_.get(), membarrier_);

@@ -100,9 +100,10 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SoftProtectionDomain::RegisterMemo
 
 absl::StatusOr<std::unique_ptr<MemoryRegion>> SoftProtectionDomain::AllocateMemory(
     size_t bytes, AccessFlags access, bool prefault) {
-  if (bytes == 0 || bytes > kPeerMappedBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a region has 1 to ", kPeerMappedBytesMax, " bytes, not ", bytes));
+  if (bytes == 0) return absl::InvalidArgumentError("a region of no bytes");
+  if (bytes > kPeerMappedBytesMax) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "a region of ", bytes, " bytes; a peer maps at most ", kPeerMappedBytesMax, " in all"));
   }
   absl::Status status = CheckAccess(access);
   if (!status.ok()) return status;

@@ -293,6 +293,7 @@ SoftQueuePair::Outcome SoftQueuePair::FailReceive(const SendWorkRequest& request
   // The receive that this message met ends with an error, too; no fault message is needed.
   Publish(request, opcode, bytes, /*flags=*/0, status);
   WakePeer(/*solicited=*/true);
+  if (PeerClosed()) return FailSend(request, CompletionStatus::kRetryExceeded);
   return FailSend(request, status == WireStatus::kTooLong
                                ? CompletionStatus::kRemoteInvalidRequestError
                                : CompletionStatus::kRemoteOperationError);
