@@ -144,17 +144,6 @@ TEST_P(LocalErrors, ReceiveIntoAnotherDomain) {
   EXPECT_TRUE(HoldsOnly(foreign.bytes(), 0));
 }
 
-TEST_P(LocalErrors, ReceiveIntoARegionThatWasDeregisteredMeanwhile) {
-  Buffer& to = server().Allocate(4096);
-  server().PostRecv(9, {to.First(100)});
-  to.Deregister();
-  const Buffer& from = client().Allocate(64);
-  client().Post(Send(1, {from.First(64)}));
-  client().ExpectRefusedByPeer(1, Status::kRemoteOperationError);
-  server().ExpectCompletion(9, Status::kLocalProtectionError);
-  server().ExpectState(QueuePairState::kError);
-}
-
 class LengthErrors : public ConnectedPair {
  protected:
   // InfiniBand specification vol. 1, C9-166: a message that does not fit its receive is answered

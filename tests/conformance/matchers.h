@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "verbena/tests/conformance/device_under_test.h"
 #include "verbena/transport/connection_manager.h"
 #include "verbena/transport/queue_pair.h"
 #include "verbena/transport/work_request.h"
@@ -38,6 +39,9 @@ void PrintTo(ConnectionEvent::Type type, std::ostream* out);
 }  // namespace verbena
 
 namespace verbena::conformance {
+
+// The name; GoogleTest would print the bytes.
+inline void PrintTo(const DeviceUnderTest& subject, std::ostream* out) { *out << subject.name; }
 
 inline const absl::Status& StatusOf(const absl::Status& status) { return status; }
 template <typename T>

@@ -243,6 +243,7 @@ TEST_P(QueueLimits, EntriesOfADestroyedPairAreGone) {
   server().MoveTo(loop());
   client().DestroyPair();
   client().ExpectNoCompletion();
+  server().ExpectEvent(ConnectionEvent::Type::kDisconnected, &server().pair());
   ConnectWithDepths(64, 64);
   server().PostRecv(9, {to.All()});
   client().Post(Send(8, {from.First(8)}));
