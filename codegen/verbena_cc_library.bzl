@@ -146,6 +146,9 @@ def verbena_cc_library(name, srcs, deps = [], visibility = None):
         name = name + "_cc",
         srcs = [name + "_gen"],
         hdrs = [name + "_gen"],
+
+        # Without a shared library each file is compiled once and not twice.
+        linkstatic = True,
         deps = deps + [Label("//rpc:verbena"), Label("//third_party:protobuf")],
         visibility = ["//visibility:private"],
     )
