@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The only door to the software RNIC: reliable connections between processes without an RDMA NIC.
-// Wires: `shm` (processes of one host).
+// Wires: `shm` (processes of one host that run as the same user, or root).
+//
+// fork(2) after CreateSoftDevice is not supported: the child shares the memory and would keep the
+// peers from noticing the parent's death. exec(2) is fine, as every descriptor closes on it.
+//
+// Trust: a peer can write, at any time and into any part of it, to memory of its queue pair's
+// protection domain that has local write access and came from AllocateMemory. Give each peer that
+// is not trusted a domain of its own. Nothing a peer does crashes this process or reaches another
+// domain. One thing can stop a thread: a peer that makes its wake-up descriptor blocking and full
+// on purpose.
 
 #pragma once
 

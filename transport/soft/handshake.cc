@@ -269,6 +269,7 @@ void ControlThread::HandleReply(Link& link, const ControlMessage& message,
                             ? Establish(link, message, message.slots, descriptors)
                             : absl::FailedPreconditionError("the server's wire version differs");
   if (!status.ok()) {
+    link.state = LinkState::kAwaitReply;  // Connect ends in kRejected.
     EndLink(link, status, /*peer_gone=*/false);
     return;
   }

@@ -36,7 +36,13 @@ void ControlThread::ReadLink(uint64_t id) {
       case ReceiveResult::kNothing:
         return;
       case ReceiveResult::kClosed:
-        EndLink(*link, absl::UnavailableError("the peer's process ended"), /*peer_gone=*/true);
+        EndLink(*link,
+                absl::UnavailableError(
+                    link->state == LinkState::kAwaitReply
+                        ? absl::StrCat("the server at ", link->address.ToString(),
+                                       " closed the connection before it answered")
+                        : "the peer's process ended"),
+                /*peer_gone=*/true);
         return;
       case ReceiveResult::kMalformed:
         EndLink(*link,

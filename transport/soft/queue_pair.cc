@@ -259,6 +259,7 @@ bool SoftQueuePair::PeerIsStill() {
 }
 
 void SoftQueuePair::AwaitPeer() {
+  if (peer_still_) return;
   if (!entered_error_) SettleWithPeer();
   const auto until = steady_clock::now() + kDestroyWait;
   while (!PeerIsStill() && steady_clock::now() < until) sched_yield();

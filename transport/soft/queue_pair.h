@@ -141,6 +141,7 @@ class SoftQueuePair final : public QueuePair {
 
   // send_engine.cc
   Refusal PostOne(const SendWorkRequest& request);
+  bool InlineFits(const SendWorkRequest& request) const;
   Refusal PostRare(const SendWorkRequest& request);
   Refusal Check(const SendWorkRequest& request) const;
   absl::Status ToStatus(Refusal refusal) const;

@@ -80,12 +80,18 @@ inline SoftQueuePair::Refusal SoftQueuePair::PostOne(const SendWorkRequest& requ
   if (request.sg_list.size() > send_sge_max_) [[unlikely]] return Refusal::kTooManySge;
   if (sends_in_use_ == send_depth_) [[unlikely]] return Refusal::kFull;
   if (state == QueuePairState::kReadyToSend && pending_count_ == 0 &&
-      request.opcode == Opcode::kSend && !IsInline(request)) [[likely]] {
+      request.opcode == Opcode::kSend && InlineFits(request)) [[likely]] {
     const Outcome outcome = ExecuteSend(request, WireOpcode::kSend);
     if (outcome != Outcome::kDone) [[unlikely]] Wait(request, outcome);
     return Refusal::kNone;
   }
   return PostRare(request);
+}
+
+// Not inline at all, or one piece that fits; other inline requests are for Check().
+inline bool SoftQueuePair::InlineFits(const SendWorkRequest& request) const {
+  return !IsInline(request) ||
+         (request.sg_list.size() == 1 && request.sg_list[0].length <= inline_bytes_max_);
 }
 
 SoftQueuePair::Refusal SoftQueuePair::PostRare(const SendWorkRequest& request) {

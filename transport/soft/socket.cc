@@ -114,7 +114,11 @@ ReceiveResult ReceiveMessage(int fd, ControlMessage* message,
   header.msg_iovlen = 1;
   header.msg_control = control;
   header.msg_controllen = sizeof control;
-  const ssize_t bytes = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  ssize_t bytes = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (bytes < 0 && errno == ECONNRESET) {
+    // The peer closed with messages of ours unread. Told once; what it had sent comes afterwards.
+    bytes = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  }
   if (bytes < 0) {
     return errno == EAGAIN || errno == EINTR ? ReceiveResult::kNothing : ReceiveResult::kClosed;
   }
