@@ -62,7 +62,7 @@ std::string RpcBench() {
   return path == nullptr ? "rpc_bench" : path;
 }
 
-CommandResult Run(const std::vector<std::string>& argv, int timeout_s) {
+CommandResult RunCommand(const std::vector<std::string>& argv, int timeout_s) {
   CommandResult result;
   std::vector<std::string> bounded = {"timeout", "--kill-after=5", std::to_string(timeout_s)};
   bounded.insert(bounded.end(), argv.begin(), argv.end());

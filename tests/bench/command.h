@@ -20,7 +20,7 @@ struct CommandResult {
 // The program under test.
 std::string RpcBench();
 // Runs `argv` and waits; kills it after `timeout_s`, which only bounds a hang.
-CommandResult Run(const std::vector<std::string>& argv, int timeout_s = 60);
+CommandResult RunCommand(const std::vector<std::string>& argv, int timeout_s = 60);
 
 // A process in the background, killed at the end if it still runs.
 class Background {

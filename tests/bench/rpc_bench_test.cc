@@ -30,7 +30,7 @@ bool HasTwoCores() { return std::thread::hardware_concurrency() >= 2; }
 json RunLocal(std::vector<std::string> options) {
   std::vector<std::string> argv = {RpcBench(), "local", "--seconds=0.3", "--json"};
   argv.insert(argv.end(), options.begin(), options.end());
-  CommandResult result = Run(argv);
+  CommandResult result = RunCommand(argv);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   json parsed = json::parse(result.out, nullptr, /*allow_exceptions=*/false);
   EXPECT_FALSE(parsed.is_discarded()) << result.out;
@@ -110,7 +110,7 @@ TEST(RpcBenchLocal, StopsAfterSoManyCalls) {
 
 TEST(RpcBenchLocal, TableNamesItsConditions) {
   if (!HasTwoCores()) GTEST_SKIP() << "rpc_bench local needs two cores";
-  CommandResult result = Run({RpcBench(), "local", "--seconds=0.1"});
+  CommandResult result = RunCommand({RpcBench(), "local", "--seconds=0.1"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("Echo of 64 bytes, one call at a time"));
   EXPECT_THAT(result.out, HasSubstr("Conditions: "));
@@ -121,8 +121,8 @@ TEST(RpcBenchServe, ServesUntilItIsTold) {
     const std::string address = UniqueAddress("serve");
     Background server({RpcBench(), "serve", "--listen=" + address, "--poll=event"});
     EXPECT_THAT(server.FirstLine(), HasSubstr(address));
-    CommandResult run =
-        Run({RpcBench(), "run", "--target=" + address, "--poll=event", "--seconds=0.1", "--json"});
+    CommandResult run = RunCommand(
+        {RpcBench(), "run", "--target=" + address, "--poll=event", "--seconds=0.1", "--json"});
     EXPECT_EQ(run.exit_code, 0) << run.err;
     json result = json::parse(run.out, nullptr, /*allow_exceptions=*/false);
     EXPECT_TRUE(result["ratio_to_ceiling"].is_null()) << run.out;
@@ -135,13 +135,13 @@ TEST(RpcBenchServe, AddressInUse) {
   const std::string address = UniqueAddress("in_use");
   Background server({RpcBench(), "serve", "--listen=" + address, "--poll=event"});
   server.FirstLine();
-  CommandResult second = Run({RpcBench(), "serve", "--listen=" + address});
+  CommandResult second = RunCommand({RpcBench(), "serve", "--listen=" + address});
   EXPECT_EQ(second.exit_code, 1);
   EXPECT_THAT(second.err, HasSubstr("ALREADY_EXISTS"));
 }
 
 TEST(RpcBenchRun, NobodyThere) {
-  CommandResult run = Run({RpcBench(), "run", "--target=" + UniqueAddress("nobody")});
+  CommandResult run = RunCommand({RpcBench(), "run", "--target=" + UniqueAddress("nobody")});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.err, HasSubstr("UNAVAILABLE"));
   EXPECT_EQ(run.out, "");
@@ -156,8 +156,8 @@ TEST(RpcBenchRun, ServerKilledInTheMiddle) {
     server.EndWith(SIGKILL);
   });
   CommandResult run =
-      Run({RpcBench(), "run", "--target=" + address, "--seconds=30", "--poll=event"},
-          /*timeout_s=*/20);
+      RunCommand({RpcBench(), "run", "--target=" + address, "--seconds=30", "--poll=event"},
+                 /*timeout_s=*/20);
   killer.join();
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.err, HasSubstr("UNAVAILABLE"));
@@ -169,7 +169,7 @@ TEST(RpcBenchRun, PayloadOverTheSlotNamesTheLimit) {
   server.FirstLine();
   for (const char* mode : {"--mode=upload", "--mode=download"}) {
     CommandResult run =
-        Run({RpcBench(), "run", "--target=" + address, mode, "--size=1M", "--poll=event"});
+        RunCommand({RpcBench(), "run", "--target=" + address, mode, "--size=1M", "--poll=event"});
     EXPECT_EQ(run.exit_code, 1) << mode;
     EXPECT_THAT(run.err, HasSubstr("RESOURCE_EXHAUSTED")) << mode;
   }
@@ -181,14 +181,14 @@ TEST(RpcBenchCommandLine, NonsenseIsExitCode2) {
                                              {RpcBench(), "run"},
                                              {RpcBench(), "run", "--target=what"},
                                              {RpcBench(), "local", "--size=big"}}) {
-    CommandResult result = Run(argv);
+    CommandResult result = RunCommand(argv);
     EXPECT_EQ(result.exit_code, 2) << argv.back();
     EXPECT_THAT(result.err, HasSubstr("rpc_bench: INVALID_ARGUMENT: ")) << argv.back();
   }
 }
 
 TEST(RpcBenchCommandLine, HelpListsTheCommands) {
-  CommandResult help = Run({RpcBench(), "help"});
+  CommandResult help = RunCommand({RpcBench(), "help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("rpc_bench local"));
 }

@@ -27,7 +27,7 @@ std::string TracePath() {
 
 // Why strace can't count here; empty when it can.
 std::string WhyNoStrace() {
-  CommandResult probe = Run({"strace", "-f", "-c", "-o", TracePath(), "true"});
+  CommandResult probe = RunCommand({"strace", "-f", "-c", "-o", TracePath(), "true"});
   if (probe.exit_code == 0) return "";
   return "strace does not run here (not installed, or ptrace is not allowed): " + probe.err;
 }
@@ -43,7 +43,7 @@ Count SystemCallsOf(const std::vector<std::string>& options, uint64_t calls) {
       "strace",   "-f",    "-c",          "-o",           TracePath(),
       RpcBench(), "local", "--poll=busy", "--seconds=60", "--calls=" + std::to_string(calls)};
   argv.insert(argv.end(), options.begin(), options.end());
-  CommandResult result = Run(argv, /*timeout_s=*/120);
+  CommandResult result = RunCommand(argv, /*timeout_s=*/120);
   EXPECT_EQ(result.exit_code, 0) << result.err;
 
   Count count;

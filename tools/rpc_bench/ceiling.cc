@@ -19,18 +19,17 @@ namespace {
 
 using Task = CeilingSegment::Task;
 
-constexpr uint32_t kPingPongWarmUp = 20'000;
-constexpr uint32_t kPingPongRounds = 500'000;
-constexpr uint32_t kRingMessages = 10'000'000;
+// Long enough for some hundred thousand messages; on a busy machine it takes no longer, either.
+constexpr uint64_t kTaskNs = 100'000'000;
+constexpr uint32_t kWarmUpRounds = 10'000;
 
 absl::Status PartnerGone() {
   return absl::UnavailableError("the second process of the ceiling does not answer any more");
 }
 
 // Hands the task to the partner and waits until it has begun.
-absl::Status Ask(CeilingSegment& segment, ChildProcess& partner, Task task, uint32_t messages) {
+absl::Status Ask(CeilingSegment& segment, ChildProcess& partner, Task task) {
   segment.task = task;
-  segment.messages = messages;
   const uint32_t asked = segment.asked.load(std::memory_order_relaxed) + 1;
   segment.asked.store(asked, std::memory_order_release);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
@@ -45,7 +44,8 @@ absl::Status MeasurePingPong(CeilingSegment& segment, Ceiling* ceiling) {
   const CycleClock clock;
   auto latency_ns = std::make_unique<Histogram>();
   std::byte message[kMessageBytes] = {};
-  for (uint32_t round = 1; round <= kPingPongWarmUp + kPingPongRounds; ++round) {
+  const uint64_t stop_ticks = clock.ReadTicks() + clock.NsToTicks(kTaskNs);
+  for (uint32_t round = 1;; ++round) {
     const uint64_t start = clock.ReadTicks();
     CopyMessage(segment.ping.payload.data(), message);
     segment.ping.sequence.store(round, std::memory_order_release);
@@ -54,9 +54,14 @@ absl::Status MeasurePingPong(CeilingSegment& segment, Ceiling* ceiling) {
       return PartnerGone();
     }
     CopyMessage(message, segment.pong.payload.data());
-    const uint64_t ticks = clock.ReadTicks() - start;
-    if (round > kPingPongWarmUp) latency_ns->Record(clock.TicksToNs(ticks));
+    const uint64_t end = clock.ReadTicks();
+    // A machine that is too slow for the warm-up shall measure something, too.
+    if (round > kWarmUpRounds || end >= stop_ticks) {
+      latency_ns->Record(clock.TicksToNs(end - start));
+    }
+    if (end >= stop_ticks) break;
   }
+  segment.ping.sequence.store(kLast, std::memory_order_release);
   ceiling->rtt_p50_us = static_cast<double>(latency_ns->Percentile(50)) / 1000;
   ceiling->rtt_p99_us = static_cast<double>(latency_ns->Percentile(99)) / 1000;
   return absl::OkStatus();
@@ -65,25 +70,28 @@ absl::Status MeasurePingPong(CeilingSegment& segment, Ceiling* ceiling) {
 absl::Status MeasureRing(CeilingSegment& segment, Ceiling* ceiling) {
   const CycleClock clock;
   std::byte message[kMessageBytes] = {};
-  uint32_t read = 0;
+  uint32_t sent = 0, read = 0;
+  auto wait_for_room = [&] {
+    return sent - read < kRingSlots || SpinUntil([&] {
+             read = segment.ring_read.load(std::memory_order_acquire);
+             return sent - read < kRingSlots;
+           });
+  };
   const uint64_t start = clock.ReadTicks();
-  for (uint32_t sent = 0; sent < kRingMessages; ++sent) {
-    if (sent - read == kRingSlots && !SpinUntil([&] {
-          read = segment.ring_read.load(std::memory_order_acquire);
-          return sent - read < kRingSlots;
-        })) {
-      return PartnerGone();
-    }
+  const uint64_t stop_ticks = start + clock.NsToTicks(kTaskNs);
+  while (sent % kRingSlots != 0 || clock.ReadTicks() < stop_ticks) {
+    if (!wait_for_room()) return PartnerGone();
     MessageSlot& slot = segment.ring[sent % kRingSlots];
     CopyMessage(slot.payload.data(), message);
-    slot.sequence.store(sent + 1, std::memory_order_release);
+    slot.sequence.store(++sent, std::memory_order_release);
   }
-  if (!SpinUntil(
-          [&] { return segment.ring_read.load(std::memory_order_acquire) == kRingMessages; })) {
+  if (!wait_for_room()) return PartnerGone();
+  segment.ring[sent % kRingSlots].sequence.store(kLast, std::memory_order_release);
+  if (!SpinUntil([&] { return segment.ring_read.load(std::memory_order_acquire) == sent; })) {
     return PartnerGone();
   }
   const uint64_t ns = clock.TicksToNs(clock.ReadTicks() - start);
-  ceiling->ring_messages_per_second = kRingMessages * 1e9 / static_cast<double>(ns);
+  ceiling->ring_messages_per_second = sent * 1e9 / static_cast<double>(ns);
   return absl::OkStatus();
 }
 
@@ -98,9 +106,9 @@ absl::StatusOr<Ceiling> MeasureCeiling(int partner_core, std::span<const uint64_
 
   auto& segment = *static_cast<CeilingSegment*>(memory->data());
   Ceiling ceiling;
-  absl::Status status = Ask(segment, *partner, Task::kPingPong, kPingPongWarmUp + kPingPongRounds);
+  absl::Status status = Ask(segment, *partner, Task::kPingPong);
   if (status.ok()) status = MeasurePingPong(segment, &ceiling);
-  if (status.ok()) status = Ask(segment, *partner, Task::kRing, kRingMessages);
+  if (status.ok()) status = Ask(segment, *partner, Task::kRing);
   if (status.ok()) status = MeasureRing(segment, &ceiling);
   if (!status.ok()) return status;
   partner->Stop();

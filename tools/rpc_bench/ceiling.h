@@ -33,7 +33,7 @@ struct Ceiling {
   std::vector<CopyRate> copies;  // As `copy_sizes`.
 };
 
-// Takes about half a second plus 0.1 s per copy size (1 GiB: 1.5 s). Errors: those of starting a
+// Takes 0.2 s plus 0.1 s per copy size (1 GiB: 2 s). Errors: those of starting a
 // process and of mapping memory; UNAVAILABLE when the partner stops answering.
 absl::StatusOr<Ceiling> MeasureCeiling(int partner_core, std::span<const uint64_t> copy_sizes);
 

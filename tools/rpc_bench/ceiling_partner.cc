@@ -11,34 +11,43 @@
 namespace verbena::bench {
 namespace {
 
+// Both: false when nothing came for seconds.
 bool AnswerPingPong(CeilingSegment& segment) {
   std::byte message[kMessageBytes];
-  for (uint32_t round = 1; round <= segment.messages; ++round) {
-    if (!SpinUntil(
-            [&] { return segment.ping.sequence.load(std::memory_order_acquire) == round; })) {
+  uint32_t round = 0;
+  while (true) {
+    uint32_t next = round;
+    if (!SpinUntil([&] {
+          next = segment.ping.sequence.load(std::memory_order_acquire);
+          return next != round;
+        })) {
       return false;
     }
+    if (next == kLast) return true;
+    round = next;
     CopyMessage(message, segment.ping.payload.data());
     CopyMessage(segment.pong.payload.data(), message);
     segment.pong.sequence.store(round, std::memory_order_release);
   }
-  return true;
 }
 
 bool ReadRing(CeilingSegment& segment) {
   std::byte message[kMessageBytes];
-  for (uint32_t read = 0; read < segment.messages; ++read) {
+  for (uint32_t read = 0;; ++read) {
     MessageSlot& slot = segment.ring[read % kRingSlots];
-    if (!SpinUntil([&] { return slot.sequence.load(std::memory_order_acquire) == read + 1; })) {
+    uint32_t sequence = 0;
+    if (!SpinUntil([&] {
+          sequence = slot.sequence.load(std::memory_order_acquire);
+          return sequence == read + 1 || sequence == kLast;
+        })) {
       return false;
     }
-    CopyMessage(message, slot.payload.data());
-    const bool is_last = read + 1 == segment.messages;
-    if ((read + 1) % kRingReportEvery == 0 || is_last) {
-      segment.ring_read.store(read + 1, std::memory_order_release);
+    if (sequence == kLast || read % kRingReportEvery == 0) {
+      segment.ring_read.store(read, std::memory_order_release);
     }
+    if (sequence == kLast) return true;
+    CopyMessage(message, slot.payload.data());
   }
-  return true;
 }
 
 }  // namespace

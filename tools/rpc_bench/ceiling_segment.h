@@ -14,6 +14,9 @@ namespace verbena::bench {
 
 inline constexpr size_t kMessageBytes = 64;
 
+// Ends a task, in place of a number.
+inline constexpr uint32_t kLast = 0xffffffff;
+
 // A message with the number that says it is there. 68 bytes lie on two cache lines; 128 keep the
 // next message, and the prefetcher that fetches lines in pairs, away from them.
 struct alignas(128) MessageSlot {
@@ -33,9 +36,9 @@ struct CeilingSegment {
   enum class Task : uint32_t { kNone, kPingPong, kRing };
 
   // The measuring process writes what is to be done, then increases `asked`; the partner answers
-  // when it is ready to start.
+  // when it is ready to start. A message with kLast ends the task; only the measuring process looks
+  // at the clock.
   Task task;
-  uint32_t messages;
   alignas(128) std::atomic<uint32_t> asked;
   alignas(128) std::atomic<uint32_t> answered;
 

@@ -84,7 +84,7 @@ void EndpointClient::OnEvent(ConnectionEvent& event) {
                                                   : event.status);
       return;
     case ConnectionEvent::Type::kDisconnected:
-      endpoint_->OnDisconnected(event.status);
+      endpoint_->Break(event.status);
       return;
     default:
       endpoint_->Fail(event.status);

@@ -51,7 +51,7 @@ class EndpointEchoServer::Connection final : public Endpoint::Handler {
     if (event.type == ConnectionEvent::Type::kEstablished) {
       endpoint_->Open(peer_);
     } else {
-      endpoint_->OnDisconnected(event.status);
+      endpoint_->Break(event.status);
     }
   }
 

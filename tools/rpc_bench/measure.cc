@@ -47,6 +47,11 @@ void FillResult(const Options& options, const PassResult& pass, const UsageNow& 
     return PerCallOf(static_cast<double>(after.cpu_ns - before.cpu_ns) / 1000, calls);
   };
   result->cpu_us = {cpu_us(client_before, client_after), cpu_us(server_before, server_after)};
+  auto core_share = [&](const UsageNow& before, const UsageNow& after) {
+    return static_cast<double>(after.cpu_ns - before.cpu_ns) / 1e9 / pass.seconds;
+  };
+  result->core_share = {core_share(client_before, client_after),
+                        core_share(server_before, server_after)};
   result->allocations = {
       PerCallOf(Difference(client_before.allocations, client_after.allocations), calls),
       PerCallOf(Difference(server_before.allocations, server_after.allocations), calls)};

@@ -99,37 +99,37 @@ std::optional<double> ProtobufAllocations(uint64_t bytes) {
 }
 
 template <class Operation>
-absl::Status MeasureOperation(const Options& options, Client& client, Measurement* measurement) {
-  measurement->result.protobuf_allocations = ProtobufAllocations<Operation>(options.size_bytes);
+absl::StatusOr<Measurement> MeasureOperation(const Options& options, Device& device) {
+  Measurement measurement;
+  // Before there is any other thread whose allocations would be counted.
+  measurement.result.protobuf_allocations = ProtobufAllocations<Operation>(options.size_bytes);
+  absl::StatusOr<Client> client = Client::Connect(options, device);
+  if (!client.ok()) return client.status();
+  absl::Status status;
   if (options.form == Form::kBlocking) {
-    BlockingRun<Operation> run(options, client.stubs());
-    return WarmUpAndMeasure(options, client, run, measurement);
+    BlockingRun<Operation> run(options, client->stubs());
+    status = WarmUpAndMeasure(options, *client, run, &measurement);
+  } else {
+    CallbackRun<Operation> run(options, client->stubs());
+    status = WarmUpAndMeasure(options, *client, run, &measurement);
   }
-  CallbackRun<Operation> run(options, client.stubs());
-  return WarmUpAndMeasure(options, client, run, measurement);
+  if (!status.ok()) return status;
+  return measurement;
 }
 
 }  // namespace
 
 absl::StatusOr<Measurement> MeasureRpc(const Options& options, Device& device) {
-  absl::StatusOr<Client> client = Client::Connect(options, device);
-  if (!client.ok()) return client.status();
-  Measurement measurement;
-  absl::Status status;
   switch (options.mode) {
     case Mode::kLatency:
     case Mode::kThroughput:
-      status = MeasureOperation<EchoOperation>(options, *client, &measurement);
-      break;
+      return MeasureOperation<EchoOperation>(options, device);
     case Mode::kUpload:
-      status = MeasureOperation<UploadOperation>(options, *client, &measurement);
-      break;
+      return MeasureOperation<UploadOperation>(options, device);
     case Mode::kDownload:
-      status = MeasureOperation<DownloadOperation>(options, *client, &measurement);
-      break;
+      return MeasureOperation<DownloadOperation>(options, device);
   }
-  if (!status.ok()) return status;
-  return measurement;
+  return absl::InternalError("a mode that is none");
 }
 
 }  // namespace verbena::bench

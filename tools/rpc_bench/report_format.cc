@@ -14,6 +14,7 @@ namespace {
 
 // Three significant digits, which is what a measurement is good for.
 std::string ThreeDigits(double value) {
+  if (value > 0 && value < 0.01) return absl::StrFormat("%.2g", value);
   const int decimals = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
   return absl::StrFormat("%.*f", decimals, value);
 }

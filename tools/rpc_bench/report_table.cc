@@ -64,6 +64,17 @@ MachineColumns MakeMachineColumns(const Options& options, const Result& result) 
   return columns;
 }
 
+// A busy poller that does not get its core measures the other processes of the machine.
+std::string ShareNote(const Options& options, const Result& result) {
+  if (options.poll != Poll::kBusy || options.threads != 1 || result.CoresWereOurs()) return "";
+  auto percent = [](const std::optional<double>& share) {
+    return absl::StrFormat("%.0f %%", 100 * share.value_or(0));
+  };
+  return absl::StrCat("  THE CORES WERE SHARED: the client had ", percent(result.core_share.client),
+                      " of its core and the server ", percent(result.core_share.server),
+                      "; run again on a quiet machine.\n");
+}
+
 std::string CeilingNote(const Options& options, const Result& result) {
   if (!result.ceiling.has_value()) {
     return "  `rpc_bench local` also measures this machine's own ceiling.\n";
@@ -102,10 +113,6 @@ std::string ResultTable(const Options& options, const Conditions& conditions,
                         const Result& result) {
   const MachineColumns machine = MakeMachineColumns(options, result);
   const bool has_ceiling = result.ceiling.has_value();
-  const std::string protobuf =
-      result.protobuf_allocations.value_or(0) == 0
-          ? ""
-          : absl::StrFormat(" (%.3g of them Protobuf's)", *result.protobuf_allocations);
   Lines lines = {
       {"", "", "Verbena", has_ceiling ? "this machine" : "", has_ceiling ? "ratio" : ""},
       {"round trip", "p50", FormatMicroseconds(result.rtt.p50_us), machine.rtt, machine.rtt_ratio},
@@ -118,11 +125,16 @@ std::string ResultTable(const Options& options, const Conditions& conditions,
       {"CPU per call", "client", PerCallText(result.cpu_us.client, true)},
       {"", "server", PerCallText(result.cpu_us.server, true)},
       {"heap allocations per call", "client", PerCallText(result.allocations.client, false)},
-      {"", "server", PerCallText(result.allocations.server, false) + protobuf},
-      {"receiver not ready", "events", FormatCount(static_cast<double>(result.rnr_events))},
+      {"", "server", PerCallText(result.allocations.server, false)},
   };
+  if (result.protobuf_allocations.value_or(0) > 0) {
+    lines.push_back({"", "Protobuf alone", PerCallText(result.protobuf_allocations, false)});
+  }
+  lines.push_back(
+      {"receiver not ready", "events", FormatCount(static_cast<double>(result.rnr_events))});
   return absl::StrCat("\n", Heading(options), "\n\n", AlignColumns(lines, 2), "\n",
-                      CeilingNote(options, result), ConditionsNote(options, conditions, result));
+                      CeilingNote(options, result), ShareNote(options, result),
+                      ConditionsNote(options, conditions, result));
 }
 
 std::string CeilingTable(const Conditions& conditions, const Ceiling& ceiling) {

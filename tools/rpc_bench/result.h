@@ -32,8 +32,8 @@ struct Latency {
   double max_us = 0;
 };
 
-// Per call, of each process with all its threads. Empty: could not be counted.
-struct PerCall {
+// Of each process with all its threads, mostly per call. Empty: could not be counted.
+struct PerProcess {
   std::optional<double> client;
   std::optional<double> server;
 };
@@ -57,11 +57,16 @@ struct Result {
   double seconds = 0;  // As measured.
   double calls_per_second = 0;
   double bytes_per_second = 0;  // Payload, one way.
-  PerCall cpu_us;
-  PerCall allocations;
+  PerProcess cpu_us;
+  PerProcess
+      core_share;  // CPU time by wall time: 1 for one thread that spins on a core of its own.
+  PerProcess allocations;
   std::optional<double> protobuf_allocations;  // Of one side's serialising and parsing alone.
   uint64_t rnr_events = 0;
   std::optional<CeilingAround> ceiling;
+
+  // Of two busy pollers: whether other processes left them their cores.
+  bool CoresWereOurs() const;
 };
 
 // Latency: the p50 over the ping-pong's. Throughput: calls per second over the ring's messages per
