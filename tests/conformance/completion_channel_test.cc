@@ -19,14 +19,15 @@ class Sleeping : public TwoParties {
     if (IsSkipped()) return;
     ReplaceParties({.sleeps = true});
     Connect();
-    // The tests poll the server's queue themselves.
     sleeper_ = std::make_unique<Loop>(subject());
-    server().MoveTo(*sleeper_);
+    MoveServerAside();
   }
   void TearDown() override {
     if (has_parties()) server().MoveTo(loop());
   }
 
+  // From here on only the test itself polls the server's queue.
+  void MoveServerAside() { server().MoveTo(*sleeper_); }
   void Arm(bool solicited_only = false) {
     ASSERT_THAT(server().queue().Arm(solicited_only), IsOk());
   }
@@ -244,6 +245,23 @@ TEST_P(Sleeping, QueuesShareAChannel) {
   server().channel().Drain();
   WorkCompletion entry;
   EXPECT_EQ(second->Poll({&entry, 1}), 1u);
+}
+
+// The arming is the queue's: which of its pairs completes first does not matter to the others.
+TEST_P(Sleeping, OneArmingIsOneEventOfAllPairs) {
+  server().MoveTo(loop());
+  const Connection other = ConnectOneMore(client(), server(), FreshAddress());
+  MoveServerAside();
+  PostRecvs(1);
+  server().PostRecv(*other.server, 1, {});
+  Arm();
+  SendOne();
+  ExpectWakes();
+  server().channel().Drain();
+  client().Post(*other.client, Send(1, {}));
+  client().ExpectSuccess(1);
+  ExpectSleeps();
+  EXPECT_EQ(Poll(), 2u);
 }
 
 // Two threads that sleep for every message, 10,000 times around.

@@ -157,6 +157,19 @@ TEST_P(Connecting, FreedAddressRejects) {
   client().ExpectEvent(Type::kRejected, &client().pair());
 }
 
+TEST_P(Connecting, ListenerThatGoesBeforeItsRequestIsTakenConnectsNobody) {
+  auto listener = Listen();
+  Loop alone(subject());
+  client().MoveTo(alone);  // So that the loop takes no event of the server.
+  Ask(listener->address(), WithTimeout(300));
+  listener.reset();
+  const ConnectionEvent event = client().NextEvent();
+  EXPECT_TRUE(event.type == Type::kRejected || event.type == Type::kUnreachable)
+      << testing::PrintToString(event.type);
+  client().ExpectNoEvent();
+  client().MoveTo(loop());
+}
+
 TEST_P(Connecting, EstablishedConnectionOutlivesItsListener) {
   auto listener = Listen();
   Ask(listener->address());

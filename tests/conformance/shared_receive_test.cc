@@ -115,6 +115,28 @@ TEST_P(SharedReceive, EmptyQueueIsNotReadyAndRecovers) {
   EXPECT_EQ(sends.size(), kPairs);
 }
 
+// The success of a send says that a receive took it: with one receive, one of three may succeed.
+TEST_P(SharedReceive, NoMoreSendsSucceedThanThereAreReceives) {
+  REQUIRE_CAPABILITY(receiver_not_ready);
+  server().PostRecv(queue(), 1, {});
+  for (size_t i = 0; i < kPairs; ++i) client().Post(client_pair(i), Send(i, {}));
+  client().ExpectStatus(Status::kSuccess);
+  server().ExpectStatus(Status::kSuccess);
+  client().ExpectNoCompletion();
+  server().ExpectNoCompletion();
+}
+
+// The receive that is next in the queue decides, and not a longer one behind it.
+TEST_P(SharedReceive, TooLongForTheNextReceiveIsToldBothSides) {
+  const Buffer& from = client().Allocate(64);
+  const Buffer& to = server().Allocate(128);
+  server().PostRecv(queue(), 1, {to.First(8)});
+  server().PostRecv(queue(), 2, {to.Piece(64, 64)});
+  client().Post(client_pair(0), Send(1, {from.First(32)}));
+  client().ExpectRefusedByPeer(client_pair(0), 1, Status::kRemoteInvalidRequestError);
+  server().ExpectCompletion(1, Status::kLocalLengthError);
+}
+
 TEST_P(SharedReceive, FullQueueRefusesTheRest) {
   constexpr size_t kFarTooMany = 200;
   const Buffer& to = server().Allocate(64);
