@@ -24,9 +24,18 @@ bool RegisterForBarrier();
 // A system call: microseconds. After RegisterForBarrier() returned true.
 void HeavyBarrier();
 
+// GCC warns that ThreadSanitizer does not understand fences. Nothing here relies on one for what
+// it checks: memory that both sides map is seen by it as two.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wunknown-warning-option"
+#pragma GCC diagnostic ignored "-Wtsan"
+inline void FullFence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+#pragma GCC diagnostic pop
+
 inline void LightBarrier(bool fence) {
   if (fence) [[unlikely]] {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    FullFence();
   } else {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }

@@ -37,17 +37,21 @@ SoftCompletionQueue::~SoftCompletionQueue() {
 }
 
 size_t SoftCompletionQueue::Poll(std::span<WorkCompletion> completions) {
-  if (attention_.load(std::memory_order_relaxed) != 0) [[unlikely]] HandleAttention();
-  if (!stalled_.empty()) [[unlikely]] RedriveStalled();
+  if (attention_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    HandleAttention();
+  if (!stalled_.empty()) [[unlikely]]
+    RedriveStalled();
 
   // Receives first: what a peer sent before one of our sends completed is the older. Unless they
   // alone filled the last batch: then it is the sends' turn, whose slots must become free.
   size_t count = 0;
-  if (sends_first_) [[unlikely]] count = PollLocal(completions);
+  if (sends_first_) [[unlikely]]
+    count = PollLocal(completions);
   count += PollReceives(completions.subspan(count));
   sends_first_ = head_ != tail_ && count == completions.size();
   if (head_ != tail_) count += PollLocal(completions.subspan(count));
-  if (!flushing_.empty()) [[unlikely]] count += PollFlushed(completions.subspan(count));
+  if (!flushing_.empty()) [[unlikely]]
+    count += PollFlushed(completions.subspan(count));
   return count;
 }
 
@@ -104,7 +108,7 @@ absl::Status SoftCompletionQueue::Arm(bool solicited_only) {
   armed_.fetch_or(bits, std::memory_order_seq_cst);
   for (const ReceiveSlot& slot : receive_slots_) slot.queue_pair->ArmReceives(bits);
   // Whoever publishes from here on sees the bits, or the caller's next Poll sees what it published.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  FullFence();
   if (heavy_barrier_) HeavyBarrier();
   if (!stalled_.empty() || !flushing_.empty()) control_->RequestKick(this);
   return absl::OkStatus();
@@ -119,10 +123,10 @@ void SoftCompletionQueue::WakeIfArmed(bool error) {
 
 absl::Status SoftCompletionQueue::Reserve(uint32_t entries) {
   if (entries > depth_ - reserved_) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the completion queue holds ", depth_, " entries, of which ", reserved_,
-        " are reserved; the queue pair needs ", entries,
-        " more. Create it with the sum of the depths of all queues attached."));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the completion queue holds ", depth_, " entries, of which ", reserved_,
+                     " are reserved; the queue pair needs ", entries,
+                     " more. Create it with the sum of the depths of all queues attached."));
   }
   reserved_ += entries;
   return absl::OkStatus();

@@ -51,7 +51,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   absl::Status Reserve(uint32_t entries);
   void Release(uint32_t entries) { reserved_ -= entries; }
 
-  void AddQueuePair(SoftQueuePair* queue_pair);  // Once, as send queue, receive queue or both.
+  void AddQueuePair(SoftQueuePair* queue_pair);     // Once, as send queue, receive queue or both.
   void RemoveQueuePair(SoftQueuePair* queue_pair);  // Its completions are dropped, too.
   void AddReceiveSlot(const ReceiveSlot& slot);
 

@@ -14,8 +14,8 @@ absl::Status CheckScheme(const Address& address) {
   if (address.scheme == "shm" && !address.host.empty() && address.host.size() <= 90) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("the software device serves shm:NAME and not ",
-                                                 address.ToString()));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the software device serves shm:NAME and not ", address.ToString()));
 }
 
 }  // namespace

@@ -91,11 +91,10 @@ void ControlThread::HandleEvent(uint64_t id) {
 
 void ControlThread::Attend(Link& link, TimePoint now) {
   if (now >= link.deadline) {
-    const absl::string_view where = link.state == LinkState::kConnecting
-                                        ? "the server's queue of connections stayed full"
-                                    : link.state == LinkState::kAwaitReply
-                                        ? "the server did not answer"
-                                        : "the client did not complete the handshake";
+    const absl::string_view where =
+        link.state == LinkState::kConnecting   ? "the server's queue of connections stayed full"
+        : link.state == LinkState::kAwaitReply ? "the server did not answer"
+                                               : "the client did not complete the handshake";
     EndLink(link, absl::DeadlineExceededError(absl::StrCat(where, " in time")), false);
     return;
   }

@@ -96,8 +96,7 @@ class ControlThread {
     int fd;
   };
 
-  ControlThread(bool membarrier, AsyncEvents* events)
-      : membarrier_(membarrier), events_(events) {}
+  ControlThread(bool membarrier, AsyncEvents* events) : membarrier_(membarrier), events_(events) {}
 
   // control_thread.cc
   void Run();

@@ -66,8 +66,7 @@ SoftDevice::~SoftDevice() {
 }
 
 absl::StatusOr<std::unique_ptr<ProtectionDomain>> SoftDevice::AllocateProtectionDomain() {
-  absl::StatusOr<std::unique_ptr<SoftProtectionDomain>> domain =
-      SoftProtectionDomain::Create(this);
+  absl::StatusOr<std::unique_ptr<SoftProtectionDomain>> domain = SoftProtectionDomain::Create(this);
   if (!domain.ok()) return domain.status();
   return *std::move(domain);
 }
@@ -81,9 +80,9 @@ absl::StatusOr<std::unique_ptr<CompletionChannel>> SoftDevice::CreateCompletionC
 absl::StatusOr<std::unique_ptr<CompletionQueue>> SoftDevice::CreateCompletionQueue(
     uint32_t depth, CompletionChannel* channel) {
   if (depth == 0 || depth > kCompletionQueueDepthMax) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a completion queue has 1 to completion_queue_depth_max, ", kCompletionQueueDepthMax,
-        ", entries and not ", depth));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a completion queue has 1 to completion_queue_depth_max, ",
+                     kCompletionQueueDepthMax, ", entries and not ", depth));
   }
   return std::make_unique<SoftCompletionQueue>(depth, static_cast<SoftCompletionChannel*>(channel),
                                                control_.get(), membarrier_);

@@ -83,8 +83,8 @@ void ControlThread::StopListening(uint64_t listener) {
 
 void ControlThread::AcceptSockets(uint64_t id, Listening& listening) {
   while (listening.pending < kPendingRequestsMax) {
-    FileDescriptor socket(accept4(listening.socket.get(), nullptr, nullptr,
-                                  SOCK_CLOEXEC | SOCK_NONBLOCK));
+    FileDescriptor socket(
+        accept4(listening.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
         LOG_EVERY_N(WARNING, 100) << "clients wait: " << strerror(errno);
@@ -155,8 +155,7 @@ void ControlThread::HandleRequest(Link& link, const ControlMessage& message) {
   ConnectionEvent event{};
   event.type = ConnectionEvent::Type::kConnectRequest;
   event.private_data = PrivateDataOf(message);
-  event.request =
-      std::make_unique<SoftConnectionRequest>(this, link.id, event.private_data);
+  event.request = std::make_unique<SoftConnectionRequest>(this, link.id, event.private_data);
   link.manager->Push(std::move(event));
 }
 
@@ -247,8 +246,8 @@ void ControlThread::TryConnect(Link& link) {
   if (error != 0) {
     EndLink(link,
             error == ECONNREFUSED
-                ? absl::UnavailableError(absl::StrCat("no server listens at ", name,
-                                                      "; start it or check the name"))
+                ? absl::UnavailableError(
+                      absl::StrCat("no server listens at ", name, "; start it or check the name"))
                 : absl::UnavailableError(absl::StrCat("connect to ", name, ": ", strerror(error))),
             /*peer_gone=*/false);
     return;
@@ -280,13 +279,14 @@ void ControlThread::HandleReject(Link& link, const ControlMessage& message) {
   absl::Status status;
   switch (static_cast<RejectReason>(message.reason)) {
     case RejectReason::kVersion:
-      status = absl::FailedPreconditionError(
-          absl::StrCat("the server speaks shm wire version ", message.version, " and we ",
-                       kWireVersion, "; update the older of the two"));
+      status = absl::FailedPreconditionError(absl::StrCat("the server speaks shm wire version ",
+                                                          message.version, " and we ", kWireVersion,
+                                                          "; update the older of the two"));
       break;
     case RejectReason::kUser:
-      status = absl::PermissionDeniedError(absl::StrCat(
-          "the server at ", link.address.ToString(), " runs as another user and serves only its own"));
+      status = absl::PermissionDeniedError(
+          absl::StrCat("the server at ", link.address.ToString(),
+                       " runs as another user and serves only its own"));
       break;
     case RejectReason::kShutdown:
       status = absl::UnavailableError(

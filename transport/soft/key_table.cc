@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "glog/logging.h"
+#include "verbena/transport/soft/barrier.h"
 
 namespace verbena::soft {
 
@@ -69,7 +70,7 @@ void KeyTable::OpenRemote(uint32_t remote_key, const KeyGrant& grant) {
   KeyEntry& entry = shared_[IndexOfKey(remote_key)];
   DCHECK_EQ(entry.key.load(), 0u);
   // A reader that has seen the old key must not take a field of ours for it: see ReadKey.
-  std::atomic_thread_fence(std::memory_order_release);
+  FullFence();
   __atomic_store_n(&entry.access, grant.access, __ATOMIC_RELAXED);
   __atomic_store_n(&entry.region, grant.region, __ATOMIC_RELAXED);
   __atomic_store_n(&entry.queue_pair, grant.queue_pair, __ATOMIC_RELAXED);

@@ -40,7 +40,7 @@ struct alignas(64) KeyEntry {
   uint32_t queue_pair;        // Of the owner. Only its peer may use the key. 0: any peer.
   uint64_t address;           // In the owner's process.
   uint64_t length;
-  uint64_t offset;            // Of `address` in the region.
+  uint64_t offset;  // Of `address` in the region.
 };
 static_assert(sizeof(KeyEntry) == 64);
 
@@ -95,8 +95,8 @@ class KeyTable {
     const LocalEntry& entry = local_[IndexOfKey(key.value)];
     // A closed entry covers no byte, which also refuses key 0.
     if (entry.key.load(std::memory_order_acquire) != key.value || address < entry.begin ||
-        address > entry.end || length > entry.end - address ||
-        (entry.access & access) != access) [[unlikely]] {
+        address > entry.end || length > entry.end - address || (entry.access & access) != access)
+        [[unlikely]] {
       return nullptr;
     }
     return &entry;
@@ -112,8 +112,8 @@ class KeyTable {
   Mapping local_memory_;
   KeyEntry* shared_ = nullptr;
   LocalEntry* local_ = nullptr;
-  std::vector<uint32_t> free_;      // Remote keys with the tag to use next; a stack.
-  uint32_t unused_ = 1;             // The next index that was never used. 0 is never given out.
+  std::vector<uint32_t> free_;  // Remote keys with the tag to use next; a stack.
+  uint32_t unused_ = 1;         // The next index that was never used. 0 is never given out.
 };
 
 }  // namespace verbena::soft

@@ -36,13 +36,13 @@ void ControlThread::ReadLink(uint64_t id) {
       case ReceiveResult::kNothing:
         return;
       case ReceiveResult::kClosed:
-        EndLink(*link,
-                absl::UnavailableError(
-                    link->state == LinkState::kAwaitReply
-                        ? absl::StrCat("the server at ", link->address.ToString(),
-                                       " closed the connection before it answered")
-                        : "the peer's process ended"),
-                /*peer_gone=*/true);
+        EndLink(
+            *link,
+            absl::UnavailableError(link->state == LinkState::kAwaitReply
+                                       ? absl::StrCat("the server at ", link->address.ToString(),
+                                                      " closed the connection before it answered")
+                                       : "the peer's process ended"),
+            /*peer_gone=*/true);
         return;
       case ReceiveResult::kMalformed:
         EndLink(*link,
@@ -86,15 +86,15 @@ void ControlThread::HandleRegion(Link& link, const ControlMessage& message,
   const bool possible = message.region != 0 && message.region < kKeysMax << 8 && bytes != 0 &&
                         bytes <= kPeerMappedBytesMax - link.peer_region_bytes &&
                         !link.peer_regions.contains(IndexOfKey(message.region));
-  absl::Status status = possible ? CheckSealedMemory(descriptor.get(), bytes)
-                                 : absl::ResourceExhaustedError(
-                                       "the peer announced more memory than it may");
+  absl::Status status =
+      possible ? CheckSealedMemory(descriptor.get(), bytes)
+               : absl::ResourceExhaustedError("the peer announced more memory than it may");
   absl::StatusOr<Mapping> mapping;
   const bool writable = (message.flags & kMessageWritable) != 0;
   if (status.ok()) {
-    mapping = Mapping::Shared(descriptor.get(), bytes, writable,
-                              (message.flags & kMessagePrefaulted) != 0 &&
-                                  bytes <= kPopulateBytesMax);
+    mapping =
+        Mapping::Shared(descriptor.get(), bytes, writable,
+                        (message.flags & kMessagePrefaulted) != 0 && bytes <= kPopulateBytesMax);
     status = mapping.status();
   }
   if (!status.ok()) {

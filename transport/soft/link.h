@@ -49,7 +49,7 @@ struct Link {
   uint64_t listener = 0;                     // While it counts as pending there.
   Address address;                           // Client: whom to connect to.
   ConnectOptions options;
-  ControlMessage request;                    // Server: the client's.
+  ControlMessage request;  // Server: the client's.
 
   // What the kernel did not take yet. Bounded: an announcement and its withdrawal cancel.
   std::deque<Outgoing> outbox;

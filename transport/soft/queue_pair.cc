@@ -22,8 +22,8 @@ using std::chrono::steady_clock;
 
 absl::Status OutOfRange(absl::string_view option, uint32_t value, absl::string_view capability,
                         uint32_t limit) {
-  return absl::InvalidArgumentError(absl::StrCat(option, " is ", value, " and must be at most ",
-                                                 capability, ", ", limit));
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, " is ", value, " and must be at most ", capability, ", ", limit));
 }
 
 absl::Status CheckOptions(const QueuePairOptions& options) {
@@ -241,7 +241,7 @@ void SoftQueuePair::SettleWithPeer() {
   if (!connected()) return;
   // From here on the peer either sees kWakeClosed before it copies or publishes, or its mark and
   // its publications are visible to us.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  FullFence();
   if (!fence_) HeavyBarrier();
   own_executing_seen_ = own_.control->executing.load(std::memory_order_seq_cst);
   flush_until_ = steady_clock::now() + kExecutingWait;

@@ -97,7 +97,7 @@ class SoftQueuePair final : public QueuePair {
 
   // For the shared receive queue -----------------------------------------------------------------
 
-  void PublishShared();  // Shows the peer as many receives as the shared queue has.
+  void PublishShared();     // Shows the peer as many receives as the shared queue has.
   void ShowSharedLength();  // Of those shown: longest() has changed.
   SoftCompletionQueue& recv_queue() { return *recv_queue_; }
 
@@ -121,8 +121,15 @@ class SoftQueuePair final : public QueuePair {
     kRegionMissing,
     kPeerExecuting,
   };
-  enum class Refusal : uint8_t { kNone, kFull, kTooManySge, kInlineTooLong, kBadAtomic, kOpcode,
-                                 kNotConnected };
+  enum class Refusal : uint8_t {
+    kNone,
+    kFull,
+    kTooManySge,
+    kInlineTooLong,
+    kBadAtomic,
+    kOpcode,
+    kNotConnected
+  };
   enum class RemoteUse : uint8_t { kOk, kMissing, kRefused, kPeerLies };
 
   // A request that waits, with what its pointers pointed at.
@@ -221,20 +228,20 @@ class SoftQueuePair final : public QueuePair {
   bool fence_ = true;
   bool signal_all_;
   bool entered_error_ = false;
-  uint32_t pending_count_ = 0;   // Sends that wait.
-  uint32_t sends_in_use_ = 0;    // Those, and completions not polled yet.
+  uint32_t pending_count_ = 0;  // Sends that wait.
+  uint32_t sends_in_use_ = 0;   // Those, and completions not polled yet.
   uint32_t send_depth_;
   uint32_t send_sge_max_;
-  uint32_t sent_ = 0;            // Receives of the peer's that we used.
-  uint32_t tail_seen_ = 0;       // Receives that the peer had posted when we last looked.
-  uint32_t look_below_ = 0;      // ControlPage::receive_tail, high half.
-  SegmentView tx_;               // The peer's segment.
+  uint32_t sent_ = 0;        // Receives of the peer's that we used.
+  uint32_t tail_seen_ = 0;   // Receives that the peer had posted when we last looked.
+  uint32_t look_below_ = 0;  // ControlPage::receive_tail, high half.
+  SegmentView tx_;           // The peer's segment.
   const KeyTable* keys_;
 
   // Hot, the receiver's. ---------------------------------------------------------------------
   alignas(64) SegmentView own_;
-  uint32_t taken_ = 0;           // Receives completed.
-  uint32_t posted_count_ = 0;    // Receives shown to the peer.
+  uint32_t taken_ = 0;         // Receives completed.
+  uint32_t posted_count_ = 0;  // Receives shown to the peer.
   uint32_t own_look_below_ = 0;
   uint32_t recv_depth_;
   std::unique_ptr<PostedReceive[]> posted_;  // `slots`; null with a shared receive queue.
@@ -303,8 +310,8 @@ inline void SoftQueuePair::Publish(const SendWorkRequest& request, WireOpcode op
                                    uint32_t bytes, uint8_t flags, WireStatus status) {
   CompletionEntry& entry = tx_.completions[sent_ & tx_.mask];
   entry.length = bytes;
-  entry.imm_or_key = opcode == WireOpcode::kSendWithInvalidate ? request.invalidate_key.value
-                                                               : request.imm_data;
+  entry.imm_or_key =
+      opcode == WireOpcode::kSendWithInvalidate ? request.invalidate_key.value : request.imm_data;
   entry.opcode = opcode;
   entry.flags = flags;
   entry.status = status;

@@ -40,8 +40,7 @@ void DescribeReceive(const KeyTable& keys, const RecvWorkRequest& request, bool 
   uint64_t length = 0;
   for (const ScatterGatherEntry& sge : request.sg_list) {
     if (sge.length == 0) continue;
-    const LocalEntry* entry =
-        keys.Find(sge.local_key, sge.address, sge.length, kAccessLocalWrite);
+    const LocalEntry* entry = keys.Find(sge.local_key, sge.address, sge.length, kAccessLocalWrite);
     if (entry == nullptr) [[unlikely]] {
       posted->flags = kReceiveBad;
       length = 0;
@@ -55,8 +54,7 @@ void DescribeReceive(const KeyTable& keys, const RecvWorkRequest& request, bool 
   posted->length = static_cast<uint32_t>(std::min(length, most));
 }
 
-absl::Status SoftQueuePair::PostRecv(std::span<const RecvWorkRequest> requests,
-                                     size_t* accepted) {
+absl::Status SoftQueuePair::PostRecv(std::span<const RecvWorkRequest> requests, size_t* accepted) {
   size_t count = 0;
   absl::Status status;
   if (shared_ != nullptr) [[unlikely]] {
@@ -138,12 +136,14 @@ void SoftQueuePair::ShowSharedLength() {
 
 size_t SoftQueuePair::TakeReceives(ReceiveSlot* slot, std::span<WorkCompletion> completions) {
   // A client may send before we know that it is connected.
-  if (receives_closed_ || state() == QueuePairState::kInit) [[unlikely]] return 0;
+  if (receives_closed_ || state() == QueuePairState::kInit) [[unlikely]]
+    return 0;
   size_t count = 0;
   while (count < completions.size() && !receives_closed_) {
     const CompletionEntry& entry = own_.completions[taken_ & own_.mask];
     if (entry.sequence.load(std::memory_order_acquire) != taken_ + 1) break;
-    if (!TakeOne(entry, &completions[count])) [[unlikely]] break;
+    if (!TakeOne(entry, &completions[count])) [[unlikely]]
+      break;
     ++count;
   }
   slot->sequence = &own_.completions[taken_ & own_.mask].sequence;
@@ -222,8 +222,10 @@ inline CompletionStatus SoftQueuePair::Deliver(const PostedReceive& posted,
 inline CompletionStatus SoftQueuePair::DeliverPayload(const PostedReceive& posted,
                                                       const CompletionEntry& entry,
                                                       uint32_t bytes) {
-  if (posted.flags == kReceiveBad) [[unlikely]] return CompletionStatus::kLocalProtectionError;
-  if (bytes > posted.length) [[unlikely]] return CompletionStatus::kLocalLengthError;
+  if (posted.flags == kReceiveBad) [[unlikely]]
+    return CompletionStatus::kLocalProtectionError;
+  if (bytes > posted.length) [[unlikely]]
+    return CompletionStatus::kLocalLengthError;
   if ((ReadOnce(entry.flags) & kEntryInside) != 0) {
     if (bytes > kEntryPayloadBytes) [[unlikely]] {
       return CompletionStatus::kLocalQueuePairOperationError;

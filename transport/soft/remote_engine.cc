@@ -88,8 +88,8 @@ SoftQueuePair::Outcome SoftQueuePair::ExecuteAtomic(const SendWorkRequest& reque
     ExecutingMark mark(tx_.control, &executing_count_, /*fence=*/true);
     if (PeerClosed()) return FailSend(request, CompletionStatus::kRetryExceeded);
     std::byte* memory = nullptr;
-    RemoteUse use = Resolve({target.address, target.key}, sizeof(uint64_t), kAccessRemoteAtomic,
-                            &memory);
+    RemoteUse use =
+        Resolve({target.address, target.key}, sizeof(uint64_t), kAccessRemoteAtomic, &memory);
     if (use == RemoteUse::kMissing) return Outcome::kRegionMissing;
     // Regions begin at a page, so an aligned address is aligned in our mapping, unless the key
     // table lies; an atomic across two cache lines could end in SIGBUS.
@@ -112,7 +112,8 @@ SoftQueuePair::Outcome SoftQueuePair::ExecuteAtomic(const SendWorkRequest& reque
 }
 
 SoftQueuePair::Outcome SoftQueuePair::FailRemoteUse(const SendWorkRequest& request, RemoteUse use) {
-  if (use == RemoteUse::kPeerLies) return FailSend(request, CompletionStatus::kRemoteOperationError);
+  if (use == RemoteUse::kPeerLies)
+    return FailSend(request, CompletionStatus::kRemoteOperationError);
   return FailAtPeer(request, CompletionStatus::kRemoteAccessError, Fault::kAccess);
 }
 
@@ -179,8 +180,9 @@ SoftQueuePair::Outcome SoftQueuePair::ExecuteBind(const SendWorkRequest& request
       region->domain() != domain_ || !region->shared() ||
       (region->access() & kAccessWindowBind) == 0 || (bind.access & ~kAccessRemoteAny) != 0 ||
       ((bind.access & needs_local_write) != 0 && (region->access() & kAccessLocalWrite) == 0) ||
-      bind.length == 0 || bind.key.value >> 8 != window->index() || domain_->keys().RemoteIsOpen(window->index()) ||
-      bind.address < region->address() || bind.address - region->address() > region->size() ||
+      bind.length == 0 || bind.key.value >> 8 != window->index() ||
+      domain_->keys().RemoteIsOpen(window->index()) || bind.address < region->address() ||
+      bind.address - region->address() > region->size() ||
       bind.length > region->size() - (bind.address - region->address())) {
     return FailSend(request, CompletionStatus::kWindowBindError);
   }

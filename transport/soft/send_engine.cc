@@ -53,8 +53,8 @@ void GatherTo(const SendWorkRequest& request, std::span<const Destination> desti
 
 // InfiniBand specification vol. 1, table 45.
 constexpr uint32_t kReceiverNotReadyTimerUs[32] = {
-    655360, 10,   20,   30,   40,    60,    80,    120,   160,   240,   320,
-    480,    640,  960,  1280, 1920,  2560,  3840,  5120,  7680,  10240, 15360,
+    655360, 10,    20,    30,    40,    60,     80,     120,    160,    240,   320,
+    480,    640,   960,   1280,  1920,  2560,   3840,   5120,   7680,   10240, 15360,
     20480,  30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520};
 
 // ConnectOptions::receiver_not_ready_retries.
@@ -67,22 +67,28 @@ absl::Status SoftQueuePair::PostSend(std::span<const SendWorkRequest> requests, 
   size_t count = 0;
   for (; count < requests.size(); ++count) {
     refusal = PostOne(requests[count]);
-    if (refusal != Refusal::kNone) [[unlikely]] break;
+    if (refusal != Refusal::kNone) [[unlikely]]
+      break;
   }
   if (accepted != nullptr) *accepted = count;
-  if (refusal != Refusal::kNone) [[unlikely]] return ToStatus(refusal);
+  if (refusal != Refusal::kNone) [[unlikely]]
+    return ToStatus(refusal);
   return absl::OkStatus();
 }
 
 inline SoftQueuePair::Refusal SoftQueuePair::PostOne(const SendWorkRequest& request) {
   const QueuePairState state = state_.load(std::memory_order_acquire);
-  if (state == QueuePairState::kInit) [[unlikely]] return Refusal::kNotConnected;
-  if (request.sg_list.size() > send_sge_max_) [[unlikely]] return Refusal::kTooManySge;
-  if (sends_in_use_ == send_depth_) [[unlikely]] return Refusal::kFull;
+  if (state == QueuePairState::kInit) [[unlikely]]
+    return Refusal::kNotConnected;
+  if (request.sg_list.size() > send_sge_max_) [[unlikely]]
+    return Refusal::kTooManySge;
+  if (sends_in_use_ == send_depth_) [[unlikely]]
+    return Refusal::kFull;
   if (state == QueuePairState::kReadyToSend && pending_count_ == 0 &&
       request.opcode == Opcode::kSend && InlineFits(request)) [[likely]] {
     const Outcome outcome = ExecuteSend(request, WireOpcode::kSend);
-    if (outcome != Outcome::kDone) [[unlikely]] Wait(request, outcome);
+    if (outcome != Outcome::kDone) [[unlikely]]
+      Wait(request, outcome);
     return Refusal::kNone;
   }
   return PostRare(request);
@@ -205,7 +211,8 @@ inline SoftQueuePair::Outcome SoftQueuePair::ExecuteSend(const SendWorkRequest& 
 
 inline SoftQueuePair::Outcome SoftQueuePair::SendSmall(const SendWorkRequest& request,
                                                        WireOpcode opcode, uint32_t bytes) {
-  if (sent_ == tail_seen_ && !ReceiveAvailable()) [[unlikely]] return NoReceive(request);
+  if (sent_ == tail_seen_ && !ReceiveAvailable()) [[unlikely]]
+    return NoReceive(request);
   if (static_cast<int32_t>(look_below_ - sent_) > 0) [[unlikely]] {
     const ReceiveEntry& receive = tx_.receives[sent_ & tx_.mask];
     if ((ReadOnce(receive.flags) & kReceiveBad) != 0) {
@@ -293,9 +300,8 @@ SoftQueuePair::Outcome SoftQueuePair::NoReceive(const SendWorkRequest& request) 
   return Outcome::kReceiverNotReady;
 }
 
-SoftQueuePair::Outcome SoftQueuePair::FailReceive(const SendWorkRequest& request,
-                                                  WireOpcode opcode, uint32_t bytes,
-                                                  WireStatus status) {
+SoftQueuePair::Outcome SoftQueuePair::FailReceive(const SendWorkRequest& request, WireOpcode opcode,
+                                                  uint32_t bytes, WireStatus status) {
   // The receive that this message met ends with an error, too; no fault message is needed.
   Publish(request, opcode, bytes, /*flags=*/0, status);
   WakePeer(/*solicited=*/true);

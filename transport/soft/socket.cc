@@ -20,7 +20,8 @@ namespace {
 
 // Abstract names start with a zero byte and are as long as the address says.
 socklen_t FillAddress(std::string_view name, sockaddr_un* address) {
-  const std::string full = absl::StrCat("verbena.shm.", absl::string_view(name.data(), name.size()));
+  const std::string full =
+      absl::StrCat("verbena.shm.", absl::string_view(name.data(), name.size()));
   memset(address, 0, sizeof *address);
   address->sun_family = AF_UNIX;
   CHECK_LE(full.size() + 1, sizeof address->sun_path);

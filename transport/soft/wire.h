@@ -61,9 +61,9 @@ struct ControlMessage {
   uint16_t version = kWireVersion;
   MessageType type = MessageType::kDisconnect;
   uint32_t flags = 0;
-  uint32_t queue_pair = 0;  // kRequest, kReply: the sender's number.
-  uint32_t slots = 0;       // kReply, kReady: of the sender's RX segment.
-  uint16_t reason = 0;      // kReject: RejectReason. kFault: Fault.
+  uint32_t queue_pair = 0;               // kRequest, kReply: the sender's number.
+  uint32_t slots = 0;                    // kReply, kReady: of the sender's RX segment.
+  uint16_t reason = 0;                   // kReject: RejectReason. kFault: Fault.
   uint8_t receiver_not_ready_timer = 0;  // kRequest, kReply.
   uint8_t private_data_bytes = 0;        // kRequest, kReply, kReject.
   uint64_t region_bytes = 0;             // kRegion.
@@ -93,8 +93,7 @@ inline bool IsWellFormed(const ControlMessage& message, size_t descriptor_count)
   return message.magic == kWireMagic && message.type >= MessageType::kRequest &&
          message.type <= MessageType::kDisconnect &&
          message.private_data_bytes <= sizeof message.private_data &&
-         message.receiver_not_ready_timer < 32 &&
-         descriptor_count == DescriptorsOf(message.type);
+         message.receiver_not_ready_timer < 32 && descriptor_count == DescriptorsOf(message.type);
 }
 
 }  // namespace verbena::soft

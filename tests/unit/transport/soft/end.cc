@@ -26,8 +26,8 @@ End::End(const EndOptions& options) {
   domain = Must(device->AllocateProtectionDomain());
   if (options.channel) channel = Must(device->CreateCompletionChannel());
   queue = Must(device->CreateCompletionQueue(2 * options.depth, channel.get()));
-  region = Must(domain->AllocateMemory(
-      options.region_bytes, kAccessLocalWrite | kAccessRemoteWrite | kAccessRemoteRead));
+  region = Must(domain->AllocateMemory(options.region_bytes,
+                                       kAccessLocalWrite | kAccessRemoteWrite | kAccessRemoteRead));
   manager = Must(device->CreateConnectionManager());
   pair = Must(domain->CreateQueuePair({.send_queue = queue.get(),
                                        .recv_queue = queue.get(),

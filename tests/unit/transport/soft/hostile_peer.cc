@@ -69,7 +69,8 @@ bool HostilePeer::AwaitClose(int bound_ms) {
     if (poll(&waiting, 1, 10) == 0) continue;
     ControlMessage message;
     std::vector<FileDescriptor> descriptors;
-    if (ReceiveMessage(socket_.get(), &message, &descriptors) == ReceiveResult::kClosed) return true;
+    if (ReceiveMessage(socket_.get(), &message, &descriptors) == ReceiveResult::kClosed)
+      return true;
   }
   return false;
 }

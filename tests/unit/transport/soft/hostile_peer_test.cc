@@ -3,6 +3,8 @@
 // "Receive ... Expect ...": whatever a peer sends or scribbles, it breaks at most its own
 // connection. After each attack a correct client is served by the same listener.
 
+#include "verbena/tests/unit/transport/soft/hostile_peer.h"
+
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,7 +17,6 @@
 #include "verbena/tests/support/must.h"
 #include "verbena/tests/support/wait.h"
 #include "verbena/tests/unit/transport/soft/end.h"
-#include "verbena/tests/unit/transport/soft/hostile_peer.h"
 #include "verbena/transport/soft/constants.h"
 #include "verbena/transport/soft/device_impl.h"
 
@@ -63,18 +64,26 @@ class HostilePeerTest : public testing::Test {
     EXPECT_EQ(victim_.pair->state(), QueuePairState::kError);
   }
 
-  // A correct client connects and is heard; nothing of the hostile one is left.
-  void ExpectUnharmed(std::chrono::milliseconds timeout = kHangBound) {
+  void RenewPair() {
+    victim_.pair.reset();
     victim_.pair = Must(victim_.domain->CreateQueuePair({.send_queue = victim_.queue.get(),
                                                          .recv_queue = victim_.queue.get(),
                                                          .send_depth = 16,
                                                          .recv_depth = 16}));
+  }
+
+  // A correct client connects and is heard; nothing of the hostile one is left.
+  void ExpectUnharmed(std::chrono::milliseconds timeout = kHangBound) {
+    RenewPair();
     End client({.depth = 16});
     victim_.PostRecv(500, 0, 4096);
-    Must(client.manager->Connect(*client.pair, {"shm", name_, 0}, {.timeout = timeout}));
+    ConnectOptions options;
+    options.timeout = timeout;
+    Must(client.manager->Connect(*client.pair, {"shm", name_, 0}, options));
     victim_.Accept();
     EXPECT_EQ(client.AwaitEvent().type, ConnectionEvent::Type::kEstablished);
     client.Send(1, 0, 300);
+    EXPECT_EQ(client.AwaitCompletion().status, CompletionStatus::kSuccess);
     const WorkCompletion completion = victim_.AwaitCompletion();
     EXPECT_EQ(completion.wr_id, 500u);
     EXPECT_EQ(completion.status, CompletionStatus::kSuccess);
@@ -130,7 +139,6 @@ TEST_F(HostilePeerTest, MoreSilentSocketsThanArePendingHoldUpNobodyForLong) {
     ASSERT_EQ(ConnectTo(sockets.back().get(), name_), 0);
   }
   // The crowd is in front of it: closed after kHandshakeTimeout, twice.
-  victim_.pair.reset();
   ExpectUnharmed(std::chrono::seconds(15));
 }
 
@@ -209,9 +217,7 @@ TEST_F(HostilePeerTest, ImpossibleNumberOfSlotsIsRefused) {
     EXPECT_TRUE(peer->AwaitClose(kClosesWithinMs)) << slots;
     ExpectEnd();
     ExpectUnharmed();
-    victim_.pair = Must(victim_.domain->CreateQueuePair(
-        {.send_queue = victim_.queue.get(), .recv_queue = victim_.queue.get(), .send_depth = 16,
-         .recv_depth = 16}));
+    RenewPair();
   }
 }
 
@@ -315,7 +321,7 @@ TEST_F(HostileEntryTest, EntryWithoutAReceiveEndsThePairOnly) {
 // Random bytes over everything the peer can write, while the victim sends, receives and polls.
 TEST_F(HostilePeerTest, ScribblingOverTheSegmentCrashesNobody) {
   std::mt19937 random(2);
-  for (int round = 0; round < 30; ++round) {
+  for (int round = 0; round < 200; ++round) {
     auto peer = ConnectHostile();
     peer->own().control->receive_tail.store(random());
     const size_t bytes = peer->victim_size();
@@ -343,9 +349,7 @@ TEST_F(HostilePeerTest, ScribblingOverTheSegmentCrashesNobody) {
     AsyncEvent event;
     while (victim_.device->PollAsyncEvent(&event)) {
     }
-    victim_.pair.reset();
-    victim_.pair = Must(victim_.domain->CreateQueuePair(
-        {.send_queue = victim_.queue.get(), .recv_queue = victim_.queue.get()}));
+    RenewPair();
   }
   ExpectUnharmed();
 }
