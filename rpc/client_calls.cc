@@ -81,6 +81,7 @@ void ClientConnection::RunStartsOnPoller() {
   std::vector<Refused> refused;
   refused.swap(refused_);
   for (Refused& call : refused) {
+    if (driver_ != nullptr) driver_->AddOutstanding(-1);
     if (call.start.waiter != nullptr) {
       call.start.waiter->Finish(std::move(call.why));
     } else {
@@ -104,6 +105,7 @@ void ClientConnection::RefuseOnPoller(CallStart start, absl::Status why) {
     LOG_IF(DFATAL, !submitted) << "the poller's task queue is full of this poller's own tasks";
   }
   refused_.push_back({std::move(start), std::move(why)});
+  if (driver_ != nullptr) driver_->AddOutstanding(1);  // Somebody has to take that step.
 }
 
 void ClientConnection::StartOnPoller(CallStart start) {
@@ -188,13 +190,13 @@ void ClientConnection::UnqueueOnPoller(ClientCall* call) {
 
 // ---- Sending ----
 
-// False when the endpoint has no room now. A call that can't be sent at all is completed.
+// False when the endpoint has no room now. A call that can't be sent at all is given up.
 bool ClientConnection::SendOnPoller(ClientCall* call) {
   const MethodDescriptor& method = *call->start.method;
   const size_t message_bytes = method.request->byte_size(call->start.request);
   const size_t bytes = sizeof(RequestHeader) + message_bytes;
   if (bytes > endpoint_->frame_bytes_max()) [[unlikely]] {
-    CompleteOnPoller(
+    GiveUpOnPoller(
         call, absl::ResourceExhaustedError(absl::StrCat(
                   "the request has ", message_bytes, " bytes and one slot takes ",
                   endpoint_->frame_bytes_max() - sizeof(RequestHeader),
@@ -209,11 +211,9 @@ bool ClientConnection::SendOnPoller(ClientCall* call) {
     // At least 1: 0 would ask the server not to run it, and our timer says that itself.
     timeout_us = static_cast<uint32_t>(std::clamp<int64_t>(left_us, 1, kNoTimeout));
   }
-  new (memory) RequestHeader{.frame = {.kind = FrameKind::kRequest, .call_id = call->id},
-                             .method_id = method.id,
-                             .timeout_us = timeout_us};
+  WriteRequestFields(memory, method.id, timeout_us);
   method.request->write(call->start.request, {memory + sizeof(RequestHeader), message_bytes});
-  endpoint_->Commit();
+  endpoint_->Commit(FrameKind::kRequest, call->id);
   poller_->WantService(endpoint_.get());
   call->state = ClientCall::State::kSent;
   return true;
@@ -226,8 +226,7 @@ void ClientConnection::SendCancelOnPoller(uint32_t call_id) {
     endpoint_->WantWritable();
     return;
   }
-  new (memory) FrameHeader{.kind = FrameKind::kCancel, .call_id = call_id};
-  endpoint_->Commit();
+  endpoint_->Commit(FrameKind::kCancel, call_id);
   poller_->WantService(endpoint_.get());
 }
 
@@ -286,6 +285,15 @@ void ClientConnection::CompleteOnPoller(ClientCall* call, absl::Status status) {
   done(std::move(status));
 }
 
+// As CompleteOnPoller, but told in a later step: this may be inside the call that starts it.
+void ClientConnection::GiveUpOnPoller(ClientCall* call, absl::Status why) {
+  if (call->IsScheduled()) poller_->Cancel(call);
+  driver_->AddOutstanding(-1);
+  CallStart start = std::move(call->start);
+  calls_.Free(call);
+  RefuseOnPoller(std::move(start), std::move(why));
+}
+
 void ClientConnection::DeadlineOnPoller(ClientCall* call) {
   const bool sent = call->state == ClientCall::State::kSent;
   if (sent) {
@@ -316,10 +324,16 @@ void ClientConnection::FailAllOnPoller(const absl::Status& sent, const absl::Sta
   queue_tail_ = nullptr;
   // A callback may start a call, which may be put where this loop has yet to come; it goes to the
   // next connection and is not of those that fail. So collect first.
-  std::vector<ClientCall*> failing;
+  // And it may fail to connect at once, which fails everything from inside this loop.
+  struct Failing {
+    ClientCall* call;
+    uint32_t id;
+  };
+  std::vector<Failing> failing;
   failing.reserve(calls_.in_use());
-  calls_.ForEach([&](ClientCall& call) { failing.push_back(&call); });
-  for (ClientCall* call : failing) {
+  calls_.ForEach([&](ClientCall& call) { failing.push_back({&call, call.id}); });
+  for (const auto& [call, id] : failing) {
+    if (call->id != id || call->state == ClientCall::State::kFree) continue;
     CompleteOnPoller(call, call->state == ClientCall::State::kSent ? sent : queued);
   }
 }

@@ -77,8 +77,10 @@ ClientConnection::~ClientConnection() {
 }
 
 void ClientConnection::ShutDown() {
-  RunStartsOnPoller();
   const absl::Status cancelled = absl::CancelledError("the channel was destroyed");
+  CallStart start;
+  while (starts_.TryPop(&start)) RefuseOnPoller(std::move(start), cancelled);
+  RunStartsOnPoller();
   FailAllOnPoller(cancelled, cancelled);
   poller_->Cancel(&cancel_scan_);
   TellWaitersOnPoller(cancelled);
@@ -152,7 +154,8 @@ void ClientConnection::OnEventOnPoller(ConnectionEvent& event) {
                                 : event.status);
       break;
     case ConnectionEvent::Type::kUnreachable:
-      ConnectFailedOnPoller(event.status);
+      // Whatever the device calls it: DEADLINE_EXCEEDED would look like the deadline of the call.
+      ConnectFailedOnPoller(absl::UnavailableError(event.status.message()));
       break;
     case ConnectionEvent::Type::kDisconnected:
       if (state_ == State::kConnecting) {
@@ -204,6 +207,10 @@ void ClientConnection::OnClosed(const absl::Status& why) {
       receiver_not_ready_.load(std::memory_order_relaxed) +
           endpoint_->queue_pair().counters().receiver_not_ready,
       std::memory_order_relaxed);
+  if (state_ == State::kConnecting) {  // Frames may come before the event does.
+    ConnectFailedOnPoller(why);
+    return;
+  }
   poller_->Bury(std::move(endpoint_));
   state_ = State::kIdle;
   cancels_waiting_.clear();

@@ -71,6 +71,7 @@ class ClientConnection final : private Endpoint::Handler {
   void SendQueuedOnPoller();
   void UnqueueOnPoller(ClientCall* call);
   void CompleteOnPoller(ClientCall* call, absl::Status status);
+  void GiveUpOnPoller(ClientCall* call, absl::Status why);
   void DeadlineOnPoller(ClientCall* call);
   void ScanCancelledOnPoller();
   void SendCancelOnPoller(uint32_t call_id);

@@ -27,7 +27,15 @@ class ClientContext {
   // long as the connection lives.
   template <class Clock, class Duration>
   void set_deadline(std::chrono::time_point<Clock, Duration> deadline) {
-    set_timeout(deadline - Clock::now());
+    const auto now = Clock::now();
+    // The difference to time_point::min() or to a coarse max() does not fit in a duration.
+    const double seconds =
+        SecondsOf(deadline.time_since_epoch()) - SecondsOf(now.time_since_epoch());
+    if (seconds > 0 && seconds < kSecondsMax) {
+      SetTimeout(deadline - now);
+    } else {
+      SetTimeout(std::chrono::duration<double>(seconds));
+    }
   }
   template <class Rep, class Period>
   void set_timeout(std::chrono::duration<Rep, Period> timeout) {
@@ -43,18 +51,26 @@ class ClientContext {
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
  private:
+  static constexpr double kSecondsMax = 100.0 * 365 * 24 * 3600;  // More is no deadline.
+
   template <class Rep, class Period>
   void SetTimeout(std::chrono::duration<Rep, Period> timeout) {
     // Compared as floating point, because hours::max() does not fit in nanoseconds.
-    constexpr double kYearsSeconds = 100.0 * 365 * 24 * 3600;
-    if (std::chrono::duration<double>(timeout).count() > kYearsSeconds) {
+    const double seconds = SecondsOf(timeout);
+    if (seconds > kSecondsMax) {
       deadline_ns_ = kNoDeadline;
       return;
     }
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    deadline_ns_ =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() +
-        std::chrono::duration_cast<std::chrono::nanoseconds>(timeout).count();
+    deadline_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+    // Otherwise it has passed (or is not a number), however long ago.
+    if (seconds > 0) {
+      deadline_ns_ += std::chrono::duration_cast<std::chrono::nanoseconds>(timeout).count();
+    }
+  }
+  template <class Rep, class Period>
+  static constexpr double SecondsOf(std::chrono::duration<Rep, Period> duration) {
+    return std::chrono::duration<double>(duration).count();
   }
 
   int64_t deadline_ns_ = kNoDeadline;

@@ -19,6 +19,10 @@ absl::Status DeadlinePassed() {
   return absl::DeadlineExceededError("the deadline passed on the server");
 }
 
+absl::Status ShuttingDown() {
+  return absl::UnavailableError("the server is shutting down; the call did not run");
+}
+
 // The only place where a handler runs; nothing it throws gets out.
 absl::Status Invoke(ServerCall& call) {
   try {
@@ -72,6 +76,7 @@ void ServerConnection::Close() {
 void ServerConnection::CancelCalls() {
   for (ServerCall* call = calls_; call != nullptr; call = call->next) call->context.Cancel();
   // A client that takes no answers must not keep the server from ending.
+  ending_ = true;
   for (ServerCall* call : unanswered_) ReturnInFlight(call);
   unanswered_.clear();
 }
@@ -144,8 +149,7 @@ void ServerConnection::Process(std::span<const std::byte> frame) {
     return;
   }
   if (poller_.shutting_down()) [[unlikely]] {
-    SendStatus(call_id,
-               absl::UnavailableError("the server is shutting down; the call did not run"));
+    SendStatus(call_id, ShuttingDown());
     return;
   }
   int64_t deadline_ns = ServerContext::kNoDeadline;
@@ -203,12 +207,13 @@ void ServerConnection::RunOnExecutor(ServerCall* call) {
 }
 
 void ServerConnection::Run(ServerCall* call) {
-  if (call->context.IsCancelled()) {
-    call->status = DeadlinePassed();  // Nobody waits: it need not start.
+  ServerPoller& poller = call->connection->poller_;
+  if (call->context.IsCancelled()) {  // Nobody waits: it need not start.
+    call->status = poller.shutting_down() ? ShuttingDown() : DeadlinePassed();
   } else {
     call->status = Invoke(*call);
   }
-  call->connection->poller_.driver().Submit(
+  poller.driver().Submit(
       {[](void* argument) {
          auto* call = static_cast<ServerCall*>(argument);
          call->connection->FinishOnPoller(call);
@@ -220,12 +225,13 @@ void ServerConnection::FinishOnPoller(ServerCall* call) {
   poller_.poller().Cancel(call);
   RemoveCall(call);
   if (!call->answered && endpoint_ != nullptr) {
-    if (!unanswered_.empty() || !endpoint_->CanSend()) {
+    if (unanswered_.empty() && endpoint_->CanSend()) {
+      Answer(call);
+    } else if (!ending_) {
       unanswered_.push_back(call);
       endpoint_->WantWritable();
       return;
     }
-    Answer(call);
   }
   ReturnInFlight(call);
   if (finished()) poller_.OnConnectionClosed(this);
@@ -305,10 +311,9 @@ void ServerConnection::SendResponse(uint32_t call_id, const MethodDescriptor& me
   }
   std::byte* memory = endpoint_->Reserve(bytes);
   DCHECK(memory != nullptr);
-  new (memory) ResponseHeader{.frame = {.kind = FrameKind::kResponse, .call_id = call_id},
-                              .status_code = 0};
+  WriteResponseFields(memory, /*status_code=*/0);
   method.response->write(response, {memory + sizeof(ResponseHeader), message_bytes});
-  endpoint_->Commit();
+  endpoint_->Commit(FrameKind::kResponse, call_id);
   poller_.poller().WantService(endpoint_.get());
 }
 
@@ -318,11 +323,10 @@ void ServerConnection::SendStatus(uint32_t call_id, const absl::Status& status) 
   std::byte* memory = endpoint_->Reserve(sizeof(ResponseHeader) + text.size());
   DCHECK(memory != nullptr);
   // Status::code() maps what is not canonical to UNKNOWN; a handler's OK has no message to send.
-  new (memory) ResponseHeader{.frame = {.kind = FrameKind::kResponse, .call_id = call_id},
-                              .status_code = static_cast<uint32_t>(status.code())};
+  WriteResponseFields(memory, static_cast<uint32_t>(status.code()));
   std::copy(text.begin(), text.end(),
             reinterpret_cast<char*>(memory + sizeof(ResponseHeader)));
-  endpoint_->Commit();
+  endpoint_->Commit(FrameKind::kResponse, call_id);
   poller_.poller().WantService(endpoint_.get());
 }
 

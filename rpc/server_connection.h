@@ -83,6 +83,7 @@ class ServerConnection final : private Endpoint::Handler {
   std::deque<ServerCall*> unanswered_;  // Executor calls that ended and found no room to send.
   ServerCall* calls_ = nullptr;         // Those on the executor.
   uint32_t calls_in_flight_ = 0;
+  bool ending_ = false;  // After CancelCalls: an answer that finds no room is dropped.
 };
 
 }  // namespace verbena

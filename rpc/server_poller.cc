@@ -34,6 +34,7 @@ absl::StatusOr<std::unique_ptr<ServerPoller>> ServerPoller::Create(Device& devic
 ServerPoller::~ServerPoller() {
   driver_.reset();  // From here on this thread owns the poller.
   if (poller_ == nullptr) return;
+  while (poller_->HasTasks()) poller_->RunOnce();  // They own what they carry.
   connections_.clear();
   constexpr int64_t kBoundNs = 2'000'000'000;  // Poller::Bury's own bound is half of it.
   const int64_t end_ns = poller_->NowNs() + kBoundNs;
@@ -47,6 +48,7 @@ ServerPoller::~ServerPoller() {
 
 void ServerPoller::AcceptLater(std::unique_ptr<ConnectionRequest> request, const Hello& hello,
                                uint64_t epoch) {
+  counters_.accepting.fetch_add(1);
   struct Accept {
     ServerPoller* self;
     std::unique_ptr<ConnectionRequest> request;
@@ -83,14 +85,17 @@ void ServerPoller::CloseConnections() {
 
 void ServerPoller::AcceptOnPoller(std::unique_ptr<ConnectionRequest> request, const Hello& hello,
                                   uint64_t epoch) {
-  if (shutting_down()) return;  // Destroying the request rejects it.
   auto connection = std::make_unique<ServerConnection>(*this);
-  if (absl::Status status = connection->Accept(std::move(request), hello, epoch); !status.ok()) {
+  if (shutting_down()) {
+    // Destroying the request rejects it.
+  } else if (absl::Status status = connection->Accept(std::move(request), hello, epoch);
+             !status.ok()) {
     LOG(WARNING) << "a connection could not be accepted: " << status;
-    return;
+  } else {
+    connections_.push_back(std::move(connection));
+    Add(counters_.connections, 1);
   }
-  connections_.push_back(std::move(connection));
-  Add(counters_.connections, 1);
+  counters_.accepting.fetch_sub(1);  // After the line above, so that it is never counted nowhere.
 }
 
 // May be called from inside the connection, so it is freed in a later step.

@@ -22,9 +22,10 @@
 
 namespace verbena {
 
-// Written by one poller, read by anyone.
+// Written by one poller (but `accepting`), read by anyone.
 struct ServerPollerCounters {
   std::atomic<uint64_t> connections{0};
+  std::atomic<uint64_t> accepting{0};  // Handed over by AcceptLater, not counted above yet.
   std::atomic<uint64_t> calls{0};
   std::atomic<uint64_t> calls_in_flight{0};
   std::atomic<uint64_t> deadlines{0};

@@ -144,7 +144,13 @@ void ServerRuntime::OnConnectRequest(Group& group, std::unique_ptr<ConnectionReq
            version ? Refusal::Reason::kVersion : Refusal::Reason::kMalformed, kWireVersion);
     return;
   }
+  if (group.pollers.front()->shutting_down()) {
+    Refuse(group, std::move(request), Refusal::Reason::kShuttingDown, 0);
+    return;
+  }
   uint64_t open = 0;
+  // In this order: a connection that moves from one count to the other is seen at least once.
+  ForEachPoller([&](const ServerPoller& poller) { open += poller.counters().accepting.load(); });
   ForEachPoller([&](const ServerPoller& poller) { open += poller.counters().connections.load(); });
   if (open >= options_.connections_max) {
     Refuse(group, std::move(request), Refusal::Reason::kConnections, options_.connections_max);
@@ -186,12 +192,12 @@ bool ServerRuntime::WaitForZero(std::atomic<uint64_t> ServerPollerCounters::*cou
 }
 
 void ServerRuntime::Shutdown(std::chrono::milliseconds grace) {
-  ForEachPoller([](ServerPoller& poller) {
-    CHECK(!poller.driver().HeldByThisThread())
-        << "Server::Shutdown inside a handler would wait for itself: call it from another thread";
-  });
   {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(mutex_);  // Another Shutdown may be swapping groups_ away.
+    ForEachPoller([](ServerPoller& poller) {
+      CHECK(!poller.driver().HeldByThisThread())
+          << "Server::Shutdown inside a handler would wait for itself: call it from another thread";
+    });
     if (shutting_down_) {
       finished_changed_.wait(lock, [this] { return finished_; });
       return;

@@ -145,9 +145,9 @@ std::byte* Endpoint::Reserve(size_t bytes, CreditClass credit_class) {
   return reserved_;
 }
 
-void Endpoint::Commit() {
+void Endpoint::Commit(FrameKind kind, uint32_t call_id) {
   DCHECK(reserved_ != nullptr) << "Commit without Reserve";
-  reinterpret_cast<FrameHeader*>(reserved_)->credits = credits_.TakeUnreported();
+  WriteFrameHeader(reserved_, kind, credits_.TakeUnreported(), call_id);
   credits_.Spend();
 
   ++sends_posted_;
@@ -171,6 +171,7 @@ void Endpoint::Commit() {
   request.wr_id = WorkRequestId::Send(id_, sends_posted_, slots_used_).value();
   ++pending_;
   reserved_ = nullptr;
+  if (!batching) PostPending();
 }
 
 void Endpoint::PostPending() {
@@ -186,16 +187,21 @@ void Endpoint::Service() {
     want_writable_ = false;
     if (handler_ != nullptr) handler_->OnWritable();
   }
-  SendGrantIfDue();
+  // Sends first: somebody waits for them, and nobody for the receives.
+  batching = false;
   if (pending_ != 0) PostPending();
+  if (released_.size() >= repost_batch_) PostReleased();
+  if (credits_.GrantDue()) SendGrant();
+  // Broken while the layer above keeps every receive: nothing is left to flush, and so to tell.
+  if (receives_posted_ == 0 && queue_pair_->state() == QueuePairState::kError) [[unlikely]] {
+    Fail(close_reason_.ok() ? absl::UnavailableError("the connection broke") : close_reason_);
+  }
 }
 
-void Endpoint::SendGrantIfDue() {
-  if (!credits_.GrantDue()) return;
+void Endpoint::SendGrant() {
   std::byte* memory = Reserve(sizeof(FrameHeader), CreditClass::kGrant);
   if (memory == nullptr) return;  // Due still; the next Service tries again.
-  new (memory) FrameHeader{.kind = FrameKind::kGrant};
-  Commit();
+  Commit(FrameKind::kGrant, /*call_id=*/0);
 }
 
 // ---- Receiving ----
@@ -250,7 +256,6 @@ void Endpoint::OnReceive(uint32_t slot, uint32_t bytes) {
 
 void Endpoint::ReleaseReceive(uint32_t slot) {
   released_.push_back({WorkRequestId::Receive(id_, slot).value(), {&receive_entries_[slot], 1}});
-  if (released_.size() >= repost_batch_) PostReleased();
 }
 
 void Endpoint::PostReleased() {
@@ -324,12 +329,11 @@ void Endpoint::Close() {
 bool Endpoint::SendClose(CloseHeader::Reason reason, uint32_t detail) {
   std::byte* memory = Reserve(sizeof(CloseHeader), CreditClass::kClose);
   if (memory == nullptr) return false;
-  new (memory) CloseHeader{
-      .frame = {.kind = FrameKind::kClose}, .reason = reason, .detail = detail};
+  WriteCloseFields(memory, reason, detail);
   sends_unsignaled_ = signal_interval_;  // Signalled: its completion ends kClosing.
-  Commit();
   state_ = State::kClosing;
-  PostPending();
+  batching = false;
+  Commit(FrameKind::kClose, /*call_id=*/0);
   return true;
 }
 

@@ -4,7 +4,7 @@
 // slots, send-queue accounting and selective signalling, and the drain before anything is freed.
 // It is the same code on every device.
 //
-//   Reserve -> fill in place -> Commit        one frame; posted by Flush, batched
+//   Reserve -> fill in place -> Commit        one frame; posted at once or batched until Service
 //   OnCompletion -> Handler::OnFrame          one frame received; read in place
 //   Fail or Close -> ... -> drained()         nothing of it is the device's any more
 //
@@ -88,18 +88,20 @@ class Endpoint {
   // WantWritable() and try again when Handler::OnWritable() comes.
   // REQUIRES: sizeof(FrameHeader) <= bytes <= frame_bytes_max().
   std::byte* Reserve(size_t bytes, CreditClass credit_class = CreditClass::kData);
-  // Queues the reserved frame; fills FrameHeader::credits. Posted at the next Service() or when a
-  // batch is full.
-  void Commit();
+  // Writes the FrameHeader of the reserved frame and sends it: at once, or when batching at the
+  // next Service() or when a batch is full.
+  void Commit(FrameKind kind, uint32_t call_id);
   void WantWritable() { want_writable_ = true; }
 
-  // Posts what is queued, grants credits if due, and tells the handler if it may write. The poller
-  // calls this once after each batch of completions, and after calls that queued frames.
+  // Tells the handler if it may write, posts what is queued, posts released receives again and
+  // grants credits if due. The poller calls this once after each batch of completions, and after
+  // calls that queued frames.
   void Service();
 
   // ---- Receiving ----
 
   void OnCompletion(const WorkCompletion& completion);
+  // The slot is posted again by a later Service().
   void ReleaseReceive(uint32_t slot);
   // For the handler: the frame just given is against the protocol. Closes and tells the peer.
   void FailProtocol(FrameDefect defect);
@@ -121,8 +123,10 @@ class Endpoint {
     return state_ == State::kDraining && receives_posted_ == 0 && drain_marker_done_;
   }
 
-  // Set by the poller: whether it will call Service() soon.
+  // Set by the poller. Whether it will call Service() soon; and whether there are more completions
+  // to handle before that, so that frames had better wait for each other and go with one doorbell.
   bool service_pending = false;
+  bool batching = false;
 
  private:
   enum class State { kConnecting, kOpen, kClosing, kDraining };
@@ -137,7 +141,7 @@ class Endpoint {
   bool SendSlotFree() const { return slots_used_ - slots_retired_ < send_slots_; }
   void PostPending();
   void PostReleased();
-  void SendGrantIfDue();
+  void SendGrant();
   void OnReceive(uint32_t slot, uint32_t bytes);
   void OnSent(WorkRequestId id);
   void OnClose(const CloseHeader& close);

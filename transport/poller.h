@@ -124,10 +124,14 @@ class Poller {
   static constexpr int64_t kHousekeepingNs = 100'000;
   static constexpr int64_t kDrainBoundNs = 1'000'000'000;
   // Idle steps between two looks at the cycle counter, which costs as much as a poll.
-  static constexpr uint32_t kStepsPerClock = 32;
+  static constexpr uint32_t kStepsPerClock = 4;
+  // Polls in one idle step. The loop around them is as tight as waiting can be; what else a step
+  // looks at comes some 0.2 us later for it.
+  static constexpr uint32_t kPollsPerStep = 8;
 
   Poller(Device& device, const Clock& clock);
-  void Dispatch(const WorkCompletion& completion);
+  size_t PollCompletions();
+  void Dispatch(const WorkCompletion& completion, bool batching);
   void ServiceEndpoints();
   size_t RunTasks();
   size_t Housekeeping();

@@ -21,6 +21,8 @@ constexpr int64_t kParkNs = 10'000'000;
 // How long a caller waits for the background thread to give up the poller.
 constexpr uint64_t kHandOverNs = 20'000;
 
+// The driver that this thread holds and took last. A callback that makes a blocking call on another
+// channel holds two at a time, and a chain of them more: the rest is in outer_held_.
 thread_local const PollerDriver* held_driver = nullptr;
 
 }  // namespace
@@ -79,7 +81,12 @@ void PollerDriver::Submit(PollerTask task) {
   }
 }
 
-bool PollerDriver::HeldByThisThread() const { return held_driver == this; }
+bool PollerDriver::HeldByThisThread() const {
+  for (const PollerDriver* held = held_driver; held != nullptr; held = held->outer_held_) {
+    if (held == this) return true;
+  }
+  return false;
+}
 
 bool PollerDriver::Acquire(Holder as) {
   Holder nobody = Holder::kNobody;
@@ -89,12 +96,13 @@ bool PollerDriver::Acquire(Holder as) {
   }
   // Before the queue is looked at, so that a push that comes later is seen by the next LetGo.
   if (submitted_.load(std::memory_order_relaxed)) submitted_.store(false);
+  outer_held_ = held_driver;
   held_driver = this;
   return true;
 }
 
 void PollerDriver::LetGo() {
-  held_driver = nullptr;
+  held_driver = outer_held_;
   holder_.store(Holder::kNobody, std::memory_order_release);
   // A full fence between the store above and the look at submitted_; see the header.
   std::atomic_thread_fence(std::memory_order_seq_cst);

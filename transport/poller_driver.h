@@ -101,7 +101,9 @@ class PollerDriver {
   std::atomic<uint32_t> callers_waiting_{0};
   // Changes with every TryHold: tells the background thread that callers are active.
   std::atomic<uint32_t> activity_{0};
-  int32_t outstanding_ = 0;  // Holder only.
+  // Holder only.
+  int32_t outstanding_ = 0;
+  const PollerDriver* outer_held_ = nullptr;  // What the holder held before it took this one.
   std::thread thread_;
 };
 
@@ -110,7 +112,7 @@ class PollerDriver {
 template <class Done>
 void PollerDriver::Drive(Done&& done) {
   // Idle steps between two looks at the counter.
-  constexpr uint32_t kStepsPerLook = 16;
+  constexpr uint32_t kStepsPerLook = 4;
   uint32_t idle_steps = 0;
   uint64_t idle_since = 0;
   while (!done()) {

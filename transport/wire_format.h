@@ -115,6 +115,27 @@ struct CloseHeader {
 };
 static_assert(sizeof(CloseHeader) == 16);
 
+// Writing headers. A header is stored eight bytes at a time, because the device copies it a few
+// nanoseconds later, and a load that spans two stores still on their way waits for both.
+inline void StoreHeaderWord(std::byte* to, uint64_t word) { __builtin_memcpy(to, &word, 8); }
+inline void WriteFrameHeader(std::byte* frame, FrameKind kind, uint16_t credits,
+                             uint32_t call_id) {
+  StoreHeaderWord(frame, uint64_t{static_cast<uint8_t>(kind)} | uint64_t{credits} << 16 |
+                             uint64_t{call_id} << 32);
+}
+// These leave the FrameHeader to Endpoint::Commit, which knows the credits.
+inline void WriteRequestFields(std::byte* frame, uint64_t method_id, uint32_t timeout_us) {
+  StoreHeaderWord(frame + offsetof(RequestHeader, method_id), method_id);
+  StoreHeaderWord(frame + offsetof(RequestHeader, timeout_us), timeout_us);
+}
+inline void WriteResponseFields(std::byte* frame, uint32_t status_code) {
+  StoreHeaderWord(frame + offsetof(ResponseHeader, status_code), status_code);
+}
+inline void WriteCloseFields(std::byte* frame, CloseHeader::Reason reason, uint32_t detail) {
+  StoreHeaderWord(frame + offsetof(CloseHeader, reason),
+                  static_cast<uint32_t>(reason) | uint64_t{detail} << 32);
+}
+
 // What can be wrong with a frame. Values travel in CloseHeader::detail.
 enum class FrameDefect : uint32_t {
   kNone = 0,

@@ -98,8 +98,8 @@ bool EndpointClient::SendEcho(uint32_t call_id, uint64_t now) {
   std::byte* frame = endpoint_->Reserve(sizeof(RequestHeader) + payload_.size());
   if (frame == nullptr) return false;
   start_ticks_[call_id] = now;
-  WriteRequest(frame, call_id, kEndpointEcho, payload_);
-  endpoint_->Commit();
+  WriteRequest(frame, kEndpointEcho, payload_);
+  endpoint_->Commit(FrameKind::kRequest, call_id);
   return true;
 }
 
@@ -127,7 +127,8 @@ Endpoint::Disposition EndpointClient::OnFrame(uint32_t, std::span<const std::byt
   result_->latency_ns.Record(cycles_.TicksToNs(now - start_ticks_[header.call_id]));
   if (now < end_ticks_ && calls_left_ > 0) [[likely]] {
     --calls_left_;
-    SendOrWait(header.call_id, now);
+    // Not `now`: keeping the record is not part of the round trip, in the ceiling's neither.
+    SendOrWait(header.call_id, cycles_.ReadTicks());
   } else {
     --in_flight_;
   }
@@ -168,8 +169,8 @@ absl::Status EndpointClient::ServerUsage(UsageNow* usage, std::string* cores) {
   stats_arrived_ = false;
   std::byte* frame = endpoint_->Reserve(sizeof(RequestHeader));
   if (frame == nullptr) return absl::InternalError("no credit while nothing is in flight");
-  WriteRequest(frame, options_.concurrency + 1, kEndpointStats, {});
-  endpoint_->Commit();
+  WriteRequest(frame, kEndpointStats, {});
+  endpoint_->Commit(FrameKind::kRequest, options_.concurrency + 1);
   poller_->WantService(endpoint_.get());
   if (absl::Status got = PollUntil([this] { return stats_arrived_; }); !got.ok()) return got;
   usage->cpu_ns = stats_.cpu_ns;

@@ -90,8 +90,8 @@ class EndpointEchoServer::Connection final : public Endpoint::Handler {
   bool Send(uint32_t call_id, std::span<const std::byte> payload) {
     std::byte* response = endpoint_->Reserve(sizeof(ResponseHeader) + payload.size());
     if (response == nullptr) return false;
-    WriteResponse(response, call_id, payload);
-    endpoint_->Commit();
+    WriteResponse(response, payload);
+    endpoint_->Commit(FrameKind::kResponse, call_id);
     return true;
   }
 

@@ -34,23 +34,14 @@ inline std::span<const std::byte> ResponsePayload(std::span<const std::byte> fra
   return frame.subspan(sizeof(ResponseHeader));
 }
 
-// Write a frame to what Endpoint::Reserve gave.
-inline void WriteRequest(std::byte* frame, uint32_t call_id, uint64_t method_id,
-                         std::span<const std::byte> payload) {
-  RequestHeader header = {};
-  header.frame.kind = FrameKind::kRequest;
-  header.frame.call_id = call_id;
-  header.method_id = method_id;
-  header.timeout_us = kNoTimeout;
-  std::memcpy(frame, &header, sizeof(header));
-  std::memcpy(frame + sizeof(header), payload.data(), payload.size());
+// Write a frame, all but what Endpoint::Commit writes, to what Endpoint::Reserve gave.
+inline void WriteRequest(std::byte* frame, uint64_t method_id, std::span<const std::byte> payload) {
+  WriteRequestFields(frame, method_id, kNoTimeout);
+  std::memcpy(frame + sizeof(RequestHeader), payload.data(), payload.size());
 }
-inline void WriteResponse(std::byte* frame, uint32_t call_id, std::span<const std::byte> payload) {
-  ResponseHeader header = {};
-  header.frame.kind = FrameKind::kResponse;
-  header.frame.call_id = call_id;
-  std::memcpy(frame, &header, sizeof(header));
-  std::memcpy(frame + sizeof(header), payload.data(), payload.size());
+inline void WriteResponse(std::byte* frame, std::span<const std::byte> payload) {
+  WriteResponseFields(frame, /*status_code=*/0);
+  std::memcpy(frame + sizeof(ResponseHeader), payload.data(), payload.size());
 }
 
 }  // namespace verbena::bench

@@ -12,11 +12,15 @@ namespace verbena::soft {
 
 // Copies a message part that fits a completion entry: never over-reads, never over-writes, and
 // avoids the call that memcpy with a variable length is: the fixed lengths below become moves.
-// Eight bytes at a time and not sixteen, because what is copied was written a moment ago, and a
-// load that spans two stores still in the store buffer waits for both to drain.
-// The two do not overlap.
+// The first 32 bytes go eight at a time: there the headers are, written a moment ago in words of
+// eight, and a load that spans two stores on their way waits for both. The two do not overlap.
 inline void CopySmall(std::byte* to, const std::byte* from, uint32_t bytes) {
-  if (bytes >= 8) {
+  if (bytes >= 32) {
+    for (uint32_t at = 0; at < 32; at += 8) std::memcpy(to + at, from + at, 8);
+    uint32_t at = 32;
+    for (; at + 16 <= bytes; at += 16) std::memcpy(to + at, from + at, 16);
+    if (at != bytes) std::memcpy(to + bytes - 16, from + bytes - 16, 16);
+  } else if (bytes >= 8) {
     uint32_t at = 0;
     for (; at + 8 <= bytes; at += 8) std::memcpy(to + at, from + at, 8);
     if (at != bytes) std::memcpy(to + bytes - 8, from + bytes - 8, 8);
