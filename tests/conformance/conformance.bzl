@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suite instantiated for one device."""
+"""The suite instantiated for one device.
+
+Not a vb_cc_test, since the suite has a main() of its own: it is also its tests' peer.
+"""
 
 load("//:build_defs.bzl", "WARNINGS")
 
@@ -18,6 +21,7 @@ def conformance_test(name, srcs, deps, tags = [], shard_count = 2):
         size = "medium",
         srcs = srcs,
         copts = WARNINGS,
+        linkstatic = True,  # As vb_cc_test.
         shard_count = shard_count,
         tags = tags,
         deps = deps + ["//tests/conformance:suite"],

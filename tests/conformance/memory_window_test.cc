@@ -31,6 +31,7 @@ class MemoryWindows : public ConnectedPair {
   }
   void TearDown() override { window_.reset(); }
 
+  const Buffer& ours() { return *ours_; }
   const Buffer& region() { return *region_; }
   MemoryWindow& window() { return *window_; }
   void DestroyWindow() { window_.reset(); }
@@ -174,6 +175,22 @@ TEST_P(MemoryWindows, EndByThePeersInvalidation) {
   EXPECT_EQ(completion.flags, kCompletionWithInvalidate);
   EXPECT_EQ(completion.invalidated_key, window().remote_key().value);
   ExpectRefused(Write(2, Ours(8), InWindow(0)));
+  EXPECT_TRUE(HoldsOnly(region().bytes(), 0));
+}
+
+// The invalidation is the peer's device's business: its program need not have seen the message.
+TEST_P(MemoryWindows, WriteBehindTheInvalidationFailsThoughThePeerSleeps) {
+  REQUIRE_CAPABILITY(send_with_invalidate);
+  Bind();
+  ExpectAllowed(Write(1, Ours(8), InWindow(0)));
+  FillPattern(ours().bytes(), 3);
+  server().PostRecv(9, {});
+  Loop alone(subject());
+  client().MoveTo(alone);
+  client().Post({SendWithInvalidate(2, {}, window().remote_key()), Write(3, Ours(8), InWindow(0))});
+  client().ExpectSuccess(2);
+  client().ExpectRefusedByPeer(3, Status::kRemoteAccessError);
+  client().MoveTo(loop());
   EXPECT_TRUE(HoldsOnly(region().bytes(), 0));
 }
 

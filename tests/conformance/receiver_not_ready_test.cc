@@ -107,6 +107,8 @@ TEST_P(ReceiverNotReady, NothingOvertakesTheSendThatWaits) {
   ConnectWithRetries(7);
   const Buffer& from = client().Allocate(64);
   const Buffer& to = server().Allocate(64);
+  client().Post(Write(1, {from.First(8)}, to.Start()));  // From here on nothing but order holds it.
+  client().ExpectSuccess(1);
   from.word() = 5;
   client().Post({Send(1, {}), Write(2, {from.First(8)}, to.Start())});
   client().ExpectNoCompletion();
