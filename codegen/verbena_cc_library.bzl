@@ -10,9 +10,16 @@ VerbenaProtoInfo = provider(
 )
 
 def _import_path(src):
-    """The folder below which `src` lies as it is imported: "dir/x.proto" of package dir."""
+    """The folder below which protoc finds `src`: the workspace, or where Bazel puts outputs."""
     path = "/".join([p for p in [src.root.path, src.owner.workspace_root] if p])
     return path or "."
+
+def _import_name(src):
+    """How `src` is imported: "dir/x.proto", whether it is a file of the workspace or an output."""
+    path = src.short_path
+    if path.startswith("../"):  # "../<external workspace>/dir/x.proto"
+        path = path.split("/", 2)[2]
+    return path
 
 def _check_source(ctx, src):
     if src.extension != "proto":
@@ -30,7 +37,8 @@ def _verbena_proto_gen_impl(ctx):
         _check_source(ctx, src)
 
         # Next to the .proto file, so that a header's path is the import's.
-        stem = src.owner.name[:-len(".proto")]
+        path = _import_name(src)[len(ctx.label.package):].lstrip("/")
+        stem = path[:-len(".proto")]
         for extension in [".h", ".cc"]:
             messages.append(ctx.actions.declare_file(stem + ".pb" + extension))
             services.append(ctx.actions.declare_file(stem + ".verbena" + extension))
@@ -50,7 +58,7 @@ def _verbena_proto_gen_impl(ctx):
     args.add(ctx.executable._plugin, format = "--plugin=protoc-gen-verbena=%s")
     args.add(out, format = "--cpp_out=%s")
     args.add(out, format = "--verbena_out=%s")
-    args.add_all(ctx.files.srcs)
+    args.add_all([_import_name(src) for src in ctx.files.srcs])
     ctx.actions.run(
         executable = ctx.executable._protoc,
         arguments = [args],
@@ -87,8 +95,13 @@ _verbena_proto_gen = rule(
 
 def _verbena_library_impl(ctx):
     cc = ctx.attr.cc_library
+
+    # A cc_library that is asked for by name is built twice, with and without -fPIC. Who links it
+    # asks for what it needs, and here one will do.
+    files = cc[DefaultInfo].files.to_list()
+    files = [file for file in files if not file.basename.endswith(".pic.a")] or files
     return [
-        DefaultInfo(files = cc[DefaultInfo].files, runfiles = cc[DefaultInfo].default_runfiles),
+        DefaultInfo(files = depset(files), runfiles = cc[DefaultInfo].default_runfiles),
         cc[CcInfo],
         ctx.attr.gen[VerbenaProtoInfo],
     ]
@@ -139,6 +152,7 @@ def verbena_cc_library(name, srcs, deps = [], visibility = None):
     _verbena_proto_gen(
         name = name + "_gen",
         srcs = srcs,
+        tags = ["manual"],  # Built as a part of <name>, not by "//...".
         deps = deps,
         visibility = ["//visibility:private"],
     )
@@ -146,9 +160,8 @@ def verbena_cc_library(name, srcs, deps = [], visibility = None):
         name = name + "_cc",
         srcs = [name + "_gen"],
         hdrs = [name + "_gen"],
-
-        # Without a shared library each file is compiled once and not twice.
         linkstatic = True,
+        tags = ["manual"],
         deps = deps + [Label("//rpc:verbena"), Label("//third_party:protobuf")],
         visibility = ["//visibility:private"],
     )

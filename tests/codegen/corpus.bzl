@@ -6,6 +6,7 @@ CORPUS = {
     "comments": ("comments.proto", []),
     "dash-and.dots.v1": ("dash-and.dots.v1.proto", []),
     "deep_package": ("deep_package.proto", []),
+    "generated": (":write_schema", ["//tests/codegen/corpus/imported"]),
     "helper_names": ("helper_names.proto", []),
     "imports": ("imports.proto", [
         ":comments",

@@ -6,6 +6,7 @@
 #include "tests/codegen/corpus/comments.verbena.cc"
 #include "tests/codegen/corpus/dash-and.dots.v1.verbena.cc"
 #include "tests/codegen/corpus/deep_package.verbena.cc"
+#include "tests/codegen/corpus/generated.verbena.cc"
 #include "tests/codegen/corpus/helper_names.verbena.cc"
 #include "tests/codegen/corpus/imports.verbena.cc"
 #include "tests/codegen/corpus/keywords.verbena.cc"

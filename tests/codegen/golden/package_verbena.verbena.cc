@@ -108,4 +108,14 @@ Server_::Stub::Stub(::std::shared_ptr<::verbena::Channel> channel)
 
 Server_::Service::Service() {}
 
+QueuePair_::Stub::Stub(::std::shared_ptr<::verbena::Channel> channel)
+    : channel_(::std::move(channel)) {}
+
+::std::unique_ptr<QueuePair_::Stub> QueuePair_::NewStub(
+    ::std::shared_ptr<::verbena::Channel> channel) {
+  return ::std::make_unique<Stub>(::std::move(channel));
+}
+
+QueuePair_::Service::Service() {}
+
 }  // namespace verbena

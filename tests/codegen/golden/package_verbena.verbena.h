@@ -166,4 +166,43 @@ class Server_ final {
   };
 };
 
+class QueuePair_ final {
+ public:
+  static constexpr ::std::string_view service_full_name = "verbena.QueuePair";
+
+  // Calls that do not wait. The context, the request and the response must live until `done`
+  // has run; it runs once, on the channel's thread.
+  class AsyncInterface {
+   public:
+    virtual ~AsyncInterface() = default;
+  };
+
+  // What clients call. A test may put an implementation of its own behind it.
+  class StubInterface {
+   public:
+    virtual ~StubInterface() = default;
+    virtual AsyncInterface* async() = 0;
+  };
+
+  // Sends the calls over a channel. Any thread.
+  class Stub final : public StubInterface, private AsyncInterface {
+   public:
+    explicit Stub(::std::shared_ptr<::verbena::Channel> channel);
+    AsyncInterface* async() override { return this; }
+
+   private:
+    ::std::shared_ptr<::verbena::Channel> channel_;
+  };
+
+  // `channel` must not be null.
+  static ::std::unique_ptr<Stub> NewStub(::std::shared_ptr<::verbena::Channel> channel);
+
+  // What a server implements. A method that is not overridden answers UNIMPLEMENTED. Handlers
+  // may run on several threads at once.
+  class Service : public ::verbena::Service {
+   public:
+    Service();
+  };
+};
+
 }  // namespace verbena
