@@ -164,10 +164,15 @@ class AtomicsOfTwoPeers : public Atomics {
   }
 };
 
+// Two threads on a busy machine may run one after the other; so each goes on until it has met the
+// other this often, within a bound.
+constexpr int kMeetingsWanted = 2000;
+constexpr uint64_t kRoundsMax = 200000;
+
 TEST_P(AtomicsOfTwoPeers, NoAdditionIsLost) {
-  constexpr uint64_t kBatches = 2000;
   constexpr uint64_t kBatch = 32;
   const Buffer& target = server().Allocate(64, kAccessAtomic);
+  std::atomic<uint64_t> batches{0};
   RunBoth([&](Party& party) {
     const Buffer& old_value = party.Allocate(64);
     std::vector<Request> batch;
@@ -175,32 +180,45 @@ TEST_P(AtomicsOfTwoPeers, NoAdditionIsLost) {
       batch.push_back(FetchAndAdd(i, old_value.First(8), target.At(8), 3));
       if (i + 1 < kBatch) batch.back().Unsignaled();
     }
-    for (uint64_t i = 0; i < kBatches; ++i) {
+    int meetings = 0;
+    uint64_t expected = 0;
+    for (uint64_t i = 0; i < kRoundsMax && meetings < kMeetingsWanted; ++i) {
       party.Post(batch);
       party.ExpectSuccess(kBatch - 1);
+      ++batches;
       if (HasFailure()) break;
+      meetings += old_value.word() != expected + 3 * (kBatch - 1);
+      expected = old_value.word() + 3;
     }
   });
-  EXPECT_EQ(target.word(8), 2 * 3 * kBatch * kBatches);
+  EXPECT_EQ(target.word(8), 3 * kBatch * batches);
 }
 
 TEST_P(AtomicsOfTwoPeers, OnlyOneSwapsTheSameValue) {
-  constexpr uint64_t kRounds = 20000;
+  constexpr uint64_t kBatch = 32;
   const Buffer& target = server().Allocate(64, kAccessAtomic);
   std::atomic<uint64_t> swapped{0};
   RunBoth([&](Party& party) {
-    const Buffer& old_value = party.Allocate(64);
-    uint64_t seen = 0;
-    for (uint64_t i = 0; i < kRounds; ++i) {
-      party.Post(CompareAndSwap(i, old_value.First(8), target.Start(), seen, seen + 1));
-      party.ExpectSuccess(i);
-      if (HasFailure()) break;
-      if (old_value.word() == seen) {
-        ++swapped;
-        ++seen;
-      } else {
-        seen = old_value.word();
+    const Buffer& old_values = party.Allocate(8 * kBatch);
+    int meetings = 0;
+    uint64_t first = 0;
+    for (uint64_t i = 0; i < kRoundsMax && meetings < kMeetingsWanted; ++i) {
+      // A chain of increments; another one's increment between makes the rest of it fail.
+      std::vector<Request> chain;
+      for (uint64_t k = 0; k < kBatch; ++k) {
+        chain.push_back(CompareAndSwap(k, old_values.Piece(8 * k, 8), target.Start(), first + k,
+                                       first + k + 1));
+        if (k + 1 < kBatch) chain.back().Unsignaled();
       }
+      party.Post(chain);
+      party.ExpectSuccess(kBatch - 1);
+      if (HasFailure()) break;
+      uint64_t ours = 0;
+      for (uint64_t k = 0; k < kBatch; ++k) ours += old_values.word(8 * k) == first + k;
+      swapped += ours;
+      meetings += ours != kBatch;
+      const uint64_t last = old_values.word(8 * (kBatch - 1));
+      first = last == first + kBatch - 1 ? last + 1 : last;
     }
   });
   EXPECT_EQ(target.word(), swapped);
