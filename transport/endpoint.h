@@ -93,15 +93,19 @@ class Endpoint {
   void Commit(FrameKind kind, uint32_t call_id);
   void WantWritable() { want_writable_ = true; }
 
-  // Tells the handler if it may write, posts what is queued, posts released receives again and
-  // grants credits if due. The poller calls this once after each batch of completions, and after
+  // Tells the handler if it may write, posts what is queued, and does ServiceIdle's work if that
+  // can wait no longer. The poller calls this once after each batch of completions, and after
   // calls that queued frames.
   void Service();
+  // Posts released receives again and grants credits if due. The poller calls this when it has
+  // found nothing else to do, so that it delays no message.
+  void ServiceIdle();
+  bool WantsIdleService() const { return released_.size() >= repost_batch_; }
 
   // ---- Receiving ----
 
   void OnCompletion(const WorkCompletion& completion);
-  // The slot is posted again by a later Service().
+  // The slot is posted again by a later Service() or ServiceIdle().
   void ReleaseReceive(uint32_t slot);
   // For the handler: the frame just given is against the protocol. Closes and tells the peer.
   void FailProtocol(FrameDefect defect);
@@ -126,6 +130,7 @@ class Endpoint {
   // Set by the poller. Whether it will call Service() soon; and whether there are more completions
   // to handle before that, so that frames had better wait for each other and go with one doorbell.
   bool service_pending = false;
+  bool idle_service_pending = false;
   bool batching = false;
 
  private:

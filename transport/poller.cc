@@ -63,6 +63,7 @@ size_t Poller::PollCompletions() {
     // it again: without this a round trip over the software device takes a quarter longer.
     CpuRelax();
   }
+  if (!idle_list_.empty()) ServiceIdleEndpoints();
   return 0;
 }
 
@@ -82,8 +83,20 @@ void Poller::ServiceEndpoints() {
   for (Endpoint* endpoint : servicing_) {
     endpoint->service_pending = false;
     endpoint->Service();
+    if (endpoint->WantsIdleService() && !endpoint->idle_service_pending) {
+      endpoint->idle_service_pending = true;
+      idle_list_.push_back(endpoint);
+    }
   }
   servicing_.clear();
+}
+
+void Poller::ServiceIdleEndpoints() {
+  for (Endpoint* endpoint : idle_list_) {
+    endpoint->idle_service_pending = false;
+    endpoint->ServiceIdle();
+  }
+  idle_list_.clear();
 }
 
 size_t Poller::RunTasks() {
@@ -152,6 +165,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Poller::CreateEndpoint(
   registrations_[&(*endpoint)->queue_pair()] = {endpoint->get(), std::move(on_event)};
   service_list_.reserve(entries_.size());
   servicing_.reserve(entries_.size());
+  idle_list_.reserve(entries_.size());
   return endpoint;
 }
 
@@ -176,6 +190,7 @@ void Poller::FreeDrained() {
 
 void Poller::Free(Endpoint& endpoint) {
   if (endpoint.service_pending) std::erase(service_list_, &endpoint);
+  if (endpoint.idle_service_pending) std::erase(idle_list_, &endpoint);
   connection_manager_->Disconnect(endpoint.queue_pair());
   registrations_.erase(&endpoint.queue_pair());
   entries_[endpoint.id().index].endpoint = nullptr;

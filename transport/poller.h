@@ -133,6 +133,7 @@ class Poller {
   size_t PollCompletions();
   void Dispatch(const WorkCompletion& completion, bool batching);
   void ServiceEndpoints();
+  void ServiceIdleEndpoints();
   size_t RunTasks();
   size_t Housekeeping();
   size_t HandleConnectionEvents();
@@ -155,6 +156,7 @@ class Poller {
   std::vector<uint16_t> free_indices_;
   std::vector<Endpoint*> service_list_;
   std::vector<Endpoint*> servicing_;
+  std::vector<Endpoint*> idle_list_;  // Want ServiceIdle().
   absl::flat_hash_map<const QueuePair*, Registration> registrations_;
   std::vector<Grave> graves_;
   std::function<void(std::unique_ptr<ConnectionRequest>)> on_connect_request_;
