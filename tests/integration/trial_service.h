@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The server's side of trial.proto. Threads: any.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "tests/integration/trial.verbena.h"
+#include "verbena/rpc/verbena.h"
+
+namespace verbena {
+
+class TrialService final : public trial::Trial::Service {
+ public:
+  absl::Status Echo(ServerContext*, const trial::Text* request, trial::Text* response) override {
+    response->set_text(request->text());
+    return absl::OkStatus();
+  }
+  absl::Status End(ServerContext*, const trial::EndRequest* request, trial::Text*) override {
+    return absl::Status(static_cast<absl::StatusCode>(request->code()), request->message());
+  }
+  absl::Status Work(ServerContext* context, const trial::WorkRequest* request,
+                    trial::Text* response) override {
+    ++working;
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(request->milliseconds());
+    while (std::chrono::steady_clock::now() < end && !context->IsCancelled()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    --working;
+    if (context->IsCancelled()) {
+      ++cancelled;
+      return absl::CancelledError("the handler saw that nobody waits");
+    }
+    response->set_text("worked");
+    return absl::OkStatus();
+  }
+  absl::Status Produce(ServerContext*, const trial::ProduceRequest* request,
+                       trial::Text* response) override {
+    response->set_text(std::string(request->bytes(), 'p'));
+    return absl::OkStatus();
+  }
+  absl::Status Throw(ServerContext*, const trial::Text* request, trial::Text*) override {
+    if (request->text().empty()) throw 1;
+    throw std::runtime_error(request->text());
+  }
+
+  std::atomic<int> working{0};    // Work handlers that run now.
+  std::atomic<int> cancelled{0};  // Those that ended because they were cancelled.
+};
+
+}  // namespace verbena

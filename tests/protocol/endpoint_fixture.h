@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A real Endpoint on a real Poller, stepped by the test, and a RawPeer at the other end of its
+// connection. One thread drives both, so a test decides what happens in which order.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verbena/base/clock.h"
+#include "verbena/tests/support/frames.h"
+#include "verbena/tests/support/leak_guard.h"
+#include "verbena/tests/support/log_guard.h"
+#include "verbena/tests/support/raw_peer.h"
+#include "verbena/transport/endpoint.h"
+#include "verbena/transport/poller.h"
+
+namespace verbena {
+
+// Writes down what the endpoint tells the layer above.
+class RecordingHandler final : public Endpoint::Handler {
+ public:
+  struct Received {
+    uint32_t slot;
+    Frame frame;
+  };
+
+  Endpoint::Disposition OnFrame(uint32_t slot, std::span<const std::byte> frame) override {
+    EXPECT_FALSE(closed) << "a frame after the end";
+    frames.push_back({slot, Frame(frame.begin(), frame.end())});
+    return keeps ? Endpoint::Disposition::kKept : Endpoint::Disposition::kConsumed;
+  }
+  void OnWritable() override {
+    ++writable;
+    if (on_writable) on_writable();
+  }
+  void OnClosed(const absl::Status& why) override {
+    EXPECT_FALSE(closed) << "told twice: " << why;
+    closed = why;
+  }
+
+  std::vector<Received> frames;
+  bool keeps = false;  // Slots are released by the test.
+  int writable = 0;
+  std::function<void()> on_writable;
+  std::optional<absl::Status> closed;
+};
+
+// One endpoint with its poller and handler.
+class EndpointUnderTest {
+ public:
+  EndpointUnderTest(Device& device, const EndpointOptions& options);
+  // Buries the endpoint and expects it to drain.
+  ~EndpointUnderTest();
+
+  // To or from `address`; neither waits.
+  void Connect(const Address& address);
+  void Listen(const Address& address);
+
+  void Step();
+  Endpoint& endpoint() { return *endpoint_; }
+  Poller& poller() { return *poller_; }
+  RecordingHandler& handler() { return handler_; }
+  uint64_t receiver_not_ready() { return endpoint_->queue_pair().counters().receiver_not_ready; }
+
+  // Sends a frame now; false when there is no room.
+  bool TrySend(const Frame& frame, CreditClass credit_class = CreditClass::kData);
+  void Bury();
+
+ private:
+  void OnEvent(ConnectionEvent& event);
+
+  const SystemClock clock_;
+  const EndpointOptions options_;
+  std::unique_ptr<Poller> poller_;
+  RecordingHandler handler_;
+  std::unique_ptr<Listener> listener_;
+  Hello peer_hello_;
+  std::unique_ptr<Endpoint> endpoint_;
+};
+
+Address FreshAddress();
+
+// An endpoint that listened, and a raw peer that connected to it.
+class EndpointTest : public testing::Test {
+ protected:
+  void Open(const EndpointOptions& options = {}, const RawPeerOptions& peer_options = {});
+  ~EndpointTest() override;
+
+  Endpoint& endpoint() { return under_test_->endpoint(); }
+  RecordingHandler& handler() { return under_test_->handler(); }
+  RawPeer& peer() { return *peer_; }
+  // Steps until the handler has been told of the end; the reason.
+  absl::Status AwaitClosed();
+  // Steps until `count` frames in all have come; fails the test when they don't.
+  void AwaitFrames(size_t count);
+  void StepUntil(const std::function<bool()>& done, const char* what) {
+    peer_->StepUntil(done, what);
+  }
+  // Gives what must not happen the time to happen.
+  void StepQuietly();
+
+  LogGuard logs_;
+  LeakGuard leaks_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Device> peer_device_;
+  std::unique_ptr<EndpointUnderTest> under_test_;
+  std::unique_ptr<RawPeer> peer_;
+};
+
+}  // namespace verbena
