@@ -10,17 +10,23 @@ namespace verbena {
 
 absl::Status CallUnary(Channel& channel, const MethodDescriptor& method, ClientContext* context,
                        const void* request, void* response) {
-  return channel.connection().Call(
-      {.method = &method, .context = context, .request = request, .response = response});
+  CallStart start;
+  start.method = &method;
+  start.context = context;
+  start.request = request;
+  start.response = response;
+  return channel.connection().Call(std::move(start));
 }
 
 void StartUnary(Channel& channel, const MethodDescriptor& method, ClientContext* context,
                 const void* request, void* response, DoneCallback done) {
-  channel.connection().Start({.method = &method,
-                              .context = context,
-                              .request = request,
-                              .response = response,
-                              .done = std::move(done)});
+  CallStart start;
+  start.method = &method;
+  start.context = context;
+  start.request = request;
+  start.response = response;
+  start.done = std::move(done);
+  channel.connection().Start(std::move(start));
 }
 
 }  // namespace verbena

@@ -172,6 +172,8 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Poller::CreateEndpoint(
 void Poller::Bury(std::unique_ptr<Endpoint> endpoint) {
   endpoint->Detach();
   endpoint->Fail(absl::CancelledError("the connection is over"));
+  // Tells the peer, too: a device may flush only once the peer is known to send no more.
+  connection_manager_->Disconnect(endpoint->queue_pair());
   registrations_[&endpoint->queue_pair()].on_event = nullptr;
   graves_.push_back({std::move(endpoint), clock_.NowNs() + kDrainBoundNs});
 }
@@ -191,7 +193,6 @@ void Poller::FreeDrained() {
 void Poller::Free(Endpoint& endpoint) {
   if (endpoint.service_pending) std::erase(service_list_, &endpoint);
   if (endpoint.idle_service_pending) std::erase(idle_list_, &endpoint);
-  connection_manager_->Disconnect(endpoint.queue_pair());
   registrations_.erase(&endpoint.queue_pair());
   entries_[endpoint.id().index].endpoint = nullptr;
   FreeId(endpoint.id());
