@@ -12,6 +12,7 @@
 #include "verbena/base/histogram.h"
 #include "verbena/tools/rpc_bench/ceiling_segment.h"
 #include "verbena/tools/rpc_bench/child_process.h"
+#include "verbena/tools/rpc_bench/percentile.h"
 #include "verbena/tools/rpc_bench/shared_segment.h"
 
 namespace verbena::bench {
@@ -62,8 +63,8 @@ absl::Status MeasurePingPong(CeilingSegment& segment, Ceiling* ceiling) {
     if (end >= stop_ticks) break;
   }
   segment.ping.sequence.store(kLast, std::memory_order_release);
-  ceiling->rtt_p50_us = static_cast<double>(latency_ns->Percentile(50)) / 1000;
-  ceiling->rtt_p99_us = static_cast<double>(latency_ns->Percentile(99)) / 1000;
+  ceiling->rtt_p50_us = PercentileUs(*latency_ns, 50);
+  ceiling->rtt_p99_us = PercentileUs(*latency_ns, 99);
   return absl::OkStatus();
 }
 
@@ -81,16 +82,16 @@ absl::Status MeasureRing(CeilingSegment& segment, Ceiling* ceiling) {
   const uint64_t stop_ticks = start + clock.NsToTicks(kTaskNs);
   while (sent % kRingSlots != 0 || clock.ReadTicks() < stop_ticks) {
     if (!wait_for_room()) return PartnerGone();
-    MessageSlot& slot = segment.ring[sent % kRingSlots];
-    CopyMessage(slot.payload.data(), message);
-    slot.sequence.store(++sent, std::memory_order_release);
+    CopyMessage(segment.ring[sent % kRingSlots].data(), message);
+    if (++sent % kRingPublishEvery == 0) {
+      segment.ring_written.store(sent, std::memory_order_release);
+    }
   }
-  if (!wait_for_room()) return PartnerGone();
-  segment.ring[sent % kRingSlots].sequence.store(kLast, std::memory_order_release);
   if (!SpinUntil([&] { return segment.ring_read.load(std::memory_order_acquire) == sent; })) {
     return PartnerGone();
   }
   const uint64_t ns = clock.TicksToNs(clock.ReadTicks() - start);
+  segment.ring_written.store(kLast, std::memory_order_release);
   ceiling->ring_messages_per_second = sent * 1e9 / static_cast<double>(ns);
   return absl::OkStatus();
 }

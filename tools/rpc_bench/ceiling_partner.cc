@@ -33,20 +33,21 @@ bool AnswerPingPong(CeilingSegment& segment) {
 
 bool ReadRing(CeilingSegment& segment) {
   std::byte message[kMessageBytes];
-  for (uint32_t read = 0;; ++read) {
-    MessageSlot& slot = segment.ring[read % kRingSlots];
-    uint32_t sequence = 0;
+  uint32_t read = 0, written = 0;
+  while (true) {
     if (!SpinUntil([&] {
-          sequence = slot.sequence.load(std::memory_order_acquire);
-          return sequence == read + 1 || sequence == kLast;
+          written = segment.ring_written.load(std::memory_order_acquire);
+          return written != read;
         })) {
       return false;
     }
-    if (sequence == kLast || read % kRingReportEvery == 0) {
-      segment.ring_read.store(read, std::memory_order_release);
+    if (written == kLast) return true;
+    while (read != written) {
+      CopyMessage(message, segment.ring[read % kRingSlots].data());
+      if (++read % kRingReportEvery == 0) {
+        segment.ring_read.store(read, std::memory_order_release);
+      }
     }
-    if (sequence == kLast) return true;
-    CopyMessage(message, slot.payload.data());
   }
 }
 

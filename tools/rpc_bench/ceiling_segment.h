@@ -25,12 +25,19 @@ struct alignas(128) MessageSlot {
 };
 static_assert(sizeof(MessageSlot) == 128);
 
-// Enough for both sides to work on different slots all the time; 128 KiB, so it stays in the L2
+using Message = std::array<std::byte, kMessageBytes>;
+
+// Enough for both sides to work on different slots all the time; 64 KiB, so it stays in the L2
 // cache.
 inline constexpr uint32_t kRingSlots = 1024;
-// How often the reader tells what it has read. Seldom, so that this line moves seldom; the writer
-// never waits for it while the ring is less than three quarters full.
+// How often the writer tells what it has written: the line that says so moves seldom, and the
+// messages lie one behind the other, for the prefetcher. Measured: 75 million messages a second
+// with 1, 45 with a number in every message, 75 to 115 with 16.
+inline constexpr uint32_t kRingPublishEvery = 16;
+// How often the reader tells what it has read. The writer does not wait for it while the ring is
+// less than three quarters full.
 inline constexpr uint32_t kRingReportEvery = 256;
+static_assert(kRingSlots % kRingPublishEvery == 0 && kRingSlots % kRingReportEvery == 0);
 
 struct CeilingSegment {
   enum class Task : uint32_t { kNone, kPingPong, kRing };
@@ -44,8 +51,10 @@ struct CeilingSegment {
 
   MessageSlot ping;
   MessageSlot pong;
+  // The ring starts empty and is used once. Its length is a multiple of kRingSlots.
+  alignas(128) std::atomic<uint32_t> ring_written;
   alignas(128) std::atomic<uint32_t> ring_read;
-  std::array<MessageSlot, kRingSlots> ring;
+  alignas(128) std::array<Message, kRingSlots> ring;
 };
 
 // Spins until `ready()`. False when that took several seconds, so when the other process is gone.

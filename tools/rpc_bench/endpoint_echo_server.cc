@@ -4,8 +4,8 @@
 
 #include <chrono>
 #include <cstdio>
-#include <deque>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
@@ -36,7 +36,7 @@ class EndpointEchoServer::Connection final : public Endpoint::Handler {
 
   void Bury() {
     if (endpoint_ == nullptr) return;
-    waiting_.clear();
+    waiting_from_ = waiting_to_ = 0;
     receiver_not_ready_ = receiver_not_ready();
     server_->poller_->Bury(std::move(endpoint_));
   }
@@ -60,18 +60,22 @@ class EndpointEchoServer::Connection final : public Endpoint::Handler {
       endpoint_->FailProtocol(FrameDefect::kWrongDirection);
       return Endpoint::Disposition::kConsumed;
     }
-    if (waiting_.empty() && Answer(frame)) return Endpoint::Disposition::kConsumed;
-    waiting_.push_back({slot, frame});
+    if (waiting_from_ == waiting_to_ && Answer(frame)) return Endpoint::Disposition::kConsumed;
+    waiting_[waiting_to_++ % waiting_.size()] = {slot, frame};
     endpoint_->WantWritable();
     return Endpoint::Disposition::kKept;
   }
 
   void OnWritable() override {
-    while (!waiting_.empty() && Answer(waiting_.front().frame)) {
-      endpoint_->ReleaseReceive(waiting_.front().slot);
-      waiting_.pop_front();
+    while (waiting_from_ != waiting_to_) {
+      const Waiting& next = waiting_[waiting_from_ % waiting_.size()];
+      if (!Answer(next.frame)) {
+        endpoint_->WantWritable();
+        break;
+      }
+      endpoint_->ReleaseReceive(next.slot);
+      ++waiting_from_;
     }
-    if (!waiting_.empty()) endpoint_->WantWritable();
     server_->poller_->WantService(endpoint_.get());
   }
 
@@ -115,7 +119,11 @@ class EndpointEchoServer::Connection final : public Endpoint::Handler {
   Hello peer_;
   std::unique_ptr<Endpoint> endpoint_;  // Null when it is over.
   uint64_t receiver_not_ready_ = 0;     // Its last count.
-  std::deque<Waiting> waiting_;         // At most as many as the receive ring has slots.
+  // Frames that found no room for their answer, oldest first: a ring, counted since the beginning.
+  // Each keeps a receive slot, so there are never more than slots.
+  std::vector<Waiting> waiting_ = std::vector<Waiting>(EndpointOptions().ring_depth);
+  uint32_t waiting_from_ = 0;
+  uint32_t waiting_to_ = 0;
 };
 
 absl::StatusOr<std::unique_ptr<EndpointEchoServer>> EndpointEchoServer::Start(

@@ -9,6 +9,7 @@
 #include "verbena/tools/rpc_bench/measure_endpoint.h"
 #include "verbena/tools/rpc_bench/measure_rpc.h"
 #include "verbena/tools/rpc_bench/pass.h"
+#include "verbena/tools/rpc_bench/percentile.h"
 #include "verbena/tools/rpc_bench/run_bound.h"
 
 namespace verbena::bench {
@@ -34,11 +35,9 @@ std::optional<double> PerCallOf(std::optional<double> total, double calls) {
 void FillResult(const Options& options, const PassResult& pass, const UsageNow& client_before,
                 const UsageNow& client_after, const UsageNow& server_before,
                 const UsageNow& server_after, Result* result) {
-  auto percentile_us = [&](double percent) {
-    return static_cast<double>(pass.latency_ns.Percentile(percent)) / 1000;
-  };
   const double calls = static_cast<double>(pass.calls());
-  result->rtt = {percentile_us(50), percentile_us(99), percentile_us(99.9), percentile_us(100)};
+  result->rtt = {PercentileUs(pass.latency_ns, 50), PercentileUs(pass.latency_ns, 99),
+                 PercentileUs(pass.latency_ns, 99.9), PercentileUs(pass.latency_ns, 100)};
   result->calls = pass.calls();
   result->seconds = pass.seconds;
   result->calls_per_second = calls / pass.seconds;
