@@ -112,6 +112,7 @@ void ChildProcess::Stop(std::chrono::milliseconds grace) {
 
 absl::Status EndWithOwner(pid_t owner_pid) {
   if (owner_pid <= 0) return absl::OkStatus();
+  prctl(PR_SET_NAME, "rpc_bench");  // It was started as /proc/self/exe, so ps would show "exe".
   if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0) return absl::ErrnoToStatus(errno, "prctl");
   // It may have ended before the line above; then no signal comes.
   if (getppid() != owner_pid)
