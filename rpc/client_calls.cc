@@ -203,14 +203,18 @@ bool ClientConnection::SendOnPoller(ClientCall* call) {
                   ": raise EndpointOptions::slot_bytes on both sides, or send less")));
     return true;
   }
-  std::byte* memory = endpoint_->Reserve(bytes);
-  if (memory == nullptr) return false;
   uint32_t timeout_us = kNoTimeout;
   if (call->start.context->deadline_ns() != ClientContext::kNoDeadline) {
-    const int64_t left_us = (call->start.context->deadline_ns() - poller_->NowNs()) / 1000;
-    // At least 1: 0 would ask the server not to run it, and our timer says that itself.
-    timeout_us = static_cast<uint32_t>(std::clamp<int64_t>(left_us, 1, kNoTimeout));
+    const int64_t left_ns = call->start.context->deadline_ns() - poller_->NowNs();
+    if (left_ns <= 0) [[unlikely]] {
+      GiveUpOnPoller(call, DeadlinePassed(/*sent=*/false));
+      return true;
+    }
+    // At least 1: 0 would ask the server not to run it.
+    timeout_us = static_cast<uint32_t>(std::clamp<int64_t>(left_ns / 1000, 1, kNoTimeout));
   }
+  std::byte* memory = endpoint_->Reserve(bytes);
+  if (memory == nullptr) return false;
   WriteRequestFields(memory, method.id, timeout_us);
   method.request->write(call->start.request, {memory + sizeof(RequestHeader), message_bytes});
   endpoint_->Commit(FrameKind::kRequest, call->id);

@@ -53,6 +53,7 @@ absl::Status ServerConnection::Accept(std::unique_ptr<ConnectionRequest> request
       [this, hello](ConnectionEvent& event) { OnEvent(event, hello); });
   if (!endpoint.ok()) return endpoint.status();
   endpoint_ = *std::move(endpoint);
+  deferred_.reserve(2 * poller_.options().endpoint.ring_depth);
   ConnectOptions options;
   options.private_data = EncodeHello(endpoint_->MakeHello(epoch));
   return poller_.poller().connection_manager().Accept(std::move(request), endpoint_->queue_pair(),
@@ -85,6 +86,7 @@ void ServerConnection::OnClosed(const absl::Status& why) {
   if (absl::IsInternal(why)) poller_.CountProtocolError();
   poller_.CountReceiverNotReady(endpoint_->queue_pair().counters().receiver_not_ready);
   deferred_.clear();
+  deferred_first_ = 0;
   for (ServerCall* call : unanswered_) {
     ReturnInFlight(call);
   }
@@ -110,8 +112,8 @@ Endpoint::Disposition ServerConnection::OnFrame(uint32_t slot, std::span<const s
     endpoint_->FailProtocol(FrameDefect::kWrongDirection);
     return Endpoint::Disposition::kConsumed;
   }
-  if (!deferred_.empty() || !unanswered_.empty() || !endpoint_->CanSend()) {
-    deferred_.push_back({slot, frame});
+  if (HasDeferred() || !unanswered_.empty() || !endpoint_->CanSend()) {
+    Defer(slot, frame);
     endpoint_->WantWritable();
     return Endpoint::Disposition::kKept;
   }
@@ -126,15 +128,23 @@ void ServerConnection::OnWritable() {
     Answer(call);
     ReturnInFlight(call);
   }
-  while (!deferred_.empty() && endpoint_ != nullptr && endpoint_->CanSend()) {
-    const Deferred deferred = deferred_.front();
-    deferred_.pop_front();
+  while (HasDeferred() && endpoint_ != nullptr && endpoint_->CanSend()) {
+    const Deferred deferred = TakeDeferred();
     Process(deferred.frame);
     if (endpoint_ != nullptr) endpoint_->ReleaseReceive(deferred.slot);
   }
-  if (endpoint_ != nullptr && !(deferred_.empty() && unanswered_.empty())) {
+  if (endpoint_ != nullptr && (HasDeferred() || !unanswered_.empty())) {
     endpoint_->WantWritable();
   }
+}
+
+void ServerConnection::Defer(uint32_t slot, std::span<const std::byte> frame) {
+  if (!HasDeferred() || deferred_.size() == deferred_.capacity()) {
+    deferred_.erase(deferred_.begin(),
+                    deferred_.begin() + static_cast<ptrdiff_t>(deferred_first_));
+    deferred_first_ = 0;
+  }
+  deferred_.push_back({slot, frame});
 }
 
 void ServerConnection::Process(std::span<const std::byte> frame) {
@@ -255,7 +265,8 @@ void ServerConnection::OnCancel(uint32_t call_id) {
     return;
   }
   // Not started yet: it never will be.
-  auto found = std::find_if(deferred_.begin(), deferred_.end(), [&](const Deferred& deferred) {
+  const auto first = deferred_.begin() + static_cast<ptrdiff_t>(deferred_first_);
+  auto found = std::find_if(first, deferred_.end(), [&](const Deferred& deferred) {
     return reinterpret_cast<const FrameHeader*>(deferred.frame.data())->call_id == call_id;
   });
   if (found == deferred_.end()) return;

@@ -72,14 +72,21 @@ class ServerConnection final : private Endpoint::Handler {
   void AddCall(ServerCall* call);
   void RemoveCall(ServerCall* call);
 
+  // A request that waits in its receive slot.
   struct Deferred {
     uint32_t slot;
     std::span<const std::byte> frame;
   };
+  bool HasDeferred() const { return deferred_first_ < deferred_.size(); }
+  void Defer(uint32_t slot, std::span<const std::byte> frame);
+  Deferred TakeDeferred() { return deferred_[deferred_first_++]; }
 
   ServerPoller& poller_;
   std::unique_ptr<Endpoint> endpoint_;
-  std::deque<Deferred> deferred_;       // Requests in their receive slots; at most the ring.
+  // Those before deferred_first_ were taken. Waiting are at most the ring; room for twice that
+  // means that it never allocates and seldom moves them.
+  std::vector<Deferred> deferred_;
+  size_t deferred_first_ = 0;
   std::deque<ServerCall*> unanswered_;  // Executor calls that ended and found no room to send.
   ServerCall* calls_ = nullptr;         // Those on the executor.
   uint32_t calls_in_flight_ = 0;
