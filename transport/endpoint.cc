@@ -231,7 +231,8 @@ void Endpoint::OnSent(WorkRequestId id) {
 }
 
 void Endpoint::OnReceive(uint32_t slot, uint32_t bytes) {
-  if (state_ == State::kDraining) return;
+  // After a protocol error nothing that the peer says counts, and one complaint is enough.
+  if (state_ == State::kDraining || closed_told_) return;
   const std::span<const std::byte> frame(ReceiveSlot(slot), bytes);
   if (FrameDefect defect = ValidateFrame(frame); defect != FrameDefect::kNone) [[unlikely]] {
     FailProtocol(defect);
@@ -246,7 +247,7 @@ void Endpoint::OnReceive(uint32_t slot, uint32_t bytes) {
     case FrameKind::kRequest:
     case FrameKind::kResponse:
     case FrameKind::kCancel:
-      if (handler_ != nullptr && !closed_told_ &&
+      if (handler_ != nullptr &&
           handler_->OnFrame(slot, frame) == Disposition::kKept) {
         return;
       }
