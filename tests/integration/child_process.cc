@@ -61,6 +61,13 @@ void ChildProcess::AwaitReady() {
 
 void ChildProcess::Signal(int signal) { PCHECK(kill(pid_, signal) == 0); }
 
+void ChildProcess::Stop() {
+  Signal(SIGSTOP);
+  int status;
+  PCHECK(waitpid(pid_, &status, WUNTRACED) == pid_);
+  CHECK(WIFSTOPPED(status));
+}
+
 void ChildProcess::Kill() {
   Signal(SIGKILL);
   int status;

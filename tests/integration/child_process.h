@@ -28,6 +28,8 @@ class ChildProcess {
   // Waits until the child has called TellReady; throws after a bound.
   void AwaitReady();
   void Signal(int signal);
+  // SIGSTOP, and waits until every thread of it stands still.
+  void Stop();
   // SIGKILL, and waits until the kernel has taken it down.
   void Kill();
   // Closes its standard input, upon which it shall end; its exit code.

@@ -208,7 +208,7 @@ TEST_F(TwoProcesses, AStoppedServerExpectTheDeadlineAndAnAnswerAfterItGoesOn) {
   StartChild("server");
   auto stub = MakeStub();
   EXPECT_THAT(Echo(*stub, "x").status, IsOk());
-  child_->Signal(SIGSTOP);
+  child_->Stop();
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(Echo(*stub, "x", milliseconds(50)).status.code(),
               absl::StatusCode::kDeadlineExceeded);
@@ -223,7 +223,7 @@ TEST_F(TwoProcesses, AStoppedServerDoesNotKeepAChannelFromEnding) {
   StartChild("server");
   auto stub = trial::Trial::NewStub(CreateChannel(target_));
   EXPECT_THAT(Echo(*stub, "x").status, IsOk());
-  child_->Signal(SIGSTOP);
+  child_->Stop();
   const auto start = steady_clock::now();
   stub.reset();
   EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(5));
@@ -231,7 +231,7 @@ TEST_F(TwoProcesses, AStoppedServerDoesNotKeepAChannelFromEnding) {
 
 TEST_F(TwoProcesses, AStoppedServerCannotBeConnectedToAndTheAttemptEnds) {
   StartChild("server");
-  child_->Signal(SIGSTOP);
+  child_->Stop();
   ChannelOptions options;
   options.connect_timeout = milliseconds(100);
   auto stub = trial::Trial::NewStub(CreateChannel(target_, options));
@@ -242,7 +242,7 @@ TEST_F(TwoProcesses, AStoppedClientDoesNotKeepTheServerFromEnding) {
   StartServerOnExecutor(2);
   StartChild("client");
   ASSERT_TRUE(WaitUntil([&] { return service_.working == 1; }));
-  child_->Signal(SIGSTOP);
+  child_->Stop();
   StopServer(milliseconds(50));
   EXPECT_EQ(service_.cancelled, 1);
 }

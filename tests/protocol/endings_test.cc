@@ -98,6 +98,7 @@ TEST_F(Endings, FailTellsTheReasonAndDrainsWhatIsOutstanding) {
 
 TEST_F(Endings, FailDropsWhatWasCommittedAndNotPosted) {
   Open({.post_batch_max = 32});
+  endpoint().batching = true;  // As within a batch of completions.
   EXPECT_TRUE(under_test_->TrySend(RequestFrame(1, 2, "a")));
   EXPECT_TRUE(under_test_->TrySend(RequestFrame(1, 2, std::string(3000, 'b'))));
   endpoint().Fail(absl::DataLossError("because"));

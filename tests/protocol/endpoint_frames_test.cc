@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "verbena/base/random.h"
 #include "verbena/tests/protocol/endpoint_fixture.h"
 #include "verbena/tests/support/status_matchers.h"
+#include "verbena/tests/support/wait.h"
 
 namespace verbena {
 namespace {
@@ -22,12 +24,16 @@ class EndpointFrames : public EndpointTest {
     uint32_t sent = 0;
     uint32_t received = 0;
     uint32_t unreported = 0;
+    const auto end = std::chrono::steady_clock::now() + kHangBound;
     while (received < count) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << sent << " sent, " << received << " came";
       while (sent < count) {
         const std::string payload(bytes(sent), static_cast<char>('a' + sent % 26));
         if (!under_test_->TrySend(RequestFrame(sent + 1, sent, payload))) break;
         ++sent;
       }
+      // The step may bring credits instead of a frame; then more can be sent.
+      if (peer().FramesWaiting() == 0) continue;
       const Frame frame = peer().AwaitFrame();
       ++unreported;
       if (KindOf(frame) == FrameKind::kGrant) continue;

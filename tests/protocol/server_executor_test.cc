@@ -114,7 +114,7 @@ TEST_F(ServerOnExecutor, APeerThatTakesNoAnswersAndVanishesIsFreed) {
   for (int i = 0; i < 10; ++i) AwaitAnswer();
   peer_->Vanish();
   EXPECT_TRUE(WaitUntil([this] { return server_->statistics().connections == 0; }));
-  EXPECT_EQ(InFlight(), 0u);
+  EXPECT_TRUE(WaitUntil([this] { return InFlight() == 0; }));
   ExpectServesOthers();
 }
 
