@@ -81,8 +81,9 @@ class EndpointEchoServer::Connection final : public Endpoint::Handler {
 
   void OnClosed(const absl::Status&) override { Bury(); }
 
-  // False: no room now.
+  // False: no room now, or the client was faster than our own event that it is connected.
   bool Answer(std::span<const std::byte> frame) {
+    if (!endpoint_->CanSend()) return false;
     const auto& request = *reinterpret_cast<const RequestHeader*>(frame.data());
     if (request.method_id == kEndpointStats) {
       const EndpointStats stats = Stats();
