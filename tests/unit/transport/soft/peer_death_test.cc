@@ -66,7 +66,7 @@ TEST(PeerDeath, InTheMiddleOfACopyIsNoticedWithinASecond) {
 
 TEST(PeerDeath, WhatItHadPublishedIsDelivered) {
   const std::string name = FreshName();
-  Child child([&] {
+  Child child([&]() -> int {
     End end;
     end.Connect(name);
     for (uint64_t i = 0; i < 10; ++i) end.Send(i, 0, 100 + 100 * i);
