@@ -191,7 +191,7 @@ void Endpoint::Service() {
   if (pending_ != 0) PostPending();
   // Nobody waits for the receives yet: that is for idle moments, if there are any.
   if (released_.size() >= 2 * repost_batch_) PostReleased();
-  if (credits_.GrantDue()) SendGrant();
+  if (GrantDue()) SendGrant();
   // Broken while the layer above keeps every receive: nothing is left to flush, and so to tell.
   if (receives_posted_ == 0 && queue_pair_->state() == QueuePairState::kError) [[unlikely]] {
     Fail(close_reason_.ok() ? absl::UnavailableError("the connection broke") : close_reason_);
@@ -201,7 +201,7 @@ void Endpoint::Service() {
 void Endpoint::ServiceIdle() {
   if (released_.size() < repost_batch_ || state_ == State::kDraining) return;
   PostReleased();
-  if (credits_.GrantDue()) SendGrant();
+  if (GrantDue()) SendGrant();
 }
 
 void Endpoint::SendGrant() {

@@ -146,6 +146,8 @@ class Endpoint {
   bool SendSlotFree() const { return slots_used_ - slots_retired_ < send_slots_; }
   void PostPending();
   void PostReleased();
+  // Frames may come before Open: what they return is reported after it.
+  bool GrantDue() const { return state_ == State::kOpen && credits_.GrantDue(); }
   void SendGrant();
   void OnReceive(uint32_t slot, uint32_t bytes);
   void OnSent(WorkRequestId id);
