@@ -17,10 +17,6 @@ constexpr int64_t kCancelScanNs = 5'000'000;
 // A caller that sleeps looks this often whether the poller has become free for it.
 constexpr int64_t kWaitBoundNs = 10'000'000;
 
-void Increment(std::atomic<uint64_t>& counter) {
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
-
 absl::Status DeadlinePassed(bool sent) {
   return absl::DeadlineExceededError(
       sent ? "the deadline passed before the response came; the call may have run"
@@ -92,7 +88,7 @@ void ClientConnection::RunStartsOnPoller() {
 
 // Told in a later step, because a callback never runs inside the call that started it.
 void ClientConnection::RefuseOnPoller(CallStart start, absl::Status why) {
-  Increment(calls_failed_);
+  calls_failed_.Add(1);
   if (start.waiter != nullptr) {
     start.waiter->Finish(std::move(why));
     return;
@@ -109,7 +105,7 @@ void ClientConnection::RefuseOnPoller(CallStart start, absl::Status why) {
 }
 
 void ClientConnection::StartOnPoller(CallStart start) {
-  Increment(calls_started_);
+  calls_started_.Add(1);
   if (start.context->cancelled()) {
     RefuseOnPoller(std::move(start), absl::CancelledError("cancelled before it was sent"));
     return;
@@ -276,7 +272,7 @@ void ClientConnection::OnWritable() { SendQueuedOnPoller(); }
 
 void ClientConnection::CompleteOnPoller(ClientCall* call, absl::Status status) {
   if (call->IsScheduled()) poller_->Cancel(call);
-  Increment(status.ok() ? calls_ok_ : calls_failed_);
+  (status.ok() ? calls_ok_ : calls_failed_).Add(1);
   if (driver_ != nullptr) driver_->AddOutstanding(-1);
   if (BlockingWaiter* waiter = call->start.waiter) {
     calls_.Free(call);

@@ -26,10 +26,6 @@ int64_t ToNs(std::chrono::milliseconds duration) {
   return std::chrono::nanoseconds(duration).count();
 }
 
-void Increment(std::atomic<uint64_t>& counter) {
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
-
 }  // namespace
 
 ClientConnection::ClientConnection(std::string_view target, ChannelOptions options)
@@ -102,11 +98,11 @@ void ClientConnection::ShutDown() {
 
 ChannelStatistics ClientConnection::statistics() const {
   ChannelStatistics result;
-  result.calls_started = calls_started_.load(std::memory_order_relaxed);
-  result.calls_ok = calls_ok_.load(std::memory_order_relaxed);
-  result.calls_failed = calls_failed_.load(std::memory_order_relaxed);
-  result.connects = connects_.load(std::memory_order_relaxed);
-  result.receiver_not_ready = receiver_not_ready_.load(std::memory_order_relaxed);
+  result.calls_started = calls_started_.value();
+  result.calls_ok = calls_ok_.value();
+  result.calls_failed = calls_failed_.value();
+  result.connects = connects_.value();
+  result.receiver_not_ready = receiver_not_ready_.value();
   return result;
 }
 
@@ -179,7 +175,7 @@ void ClientConnection::EstablishedOnPoller(const ConnectionEvent& event) {
   endpoint_->Open(*hello);
   state_ = State::kReady;
   backoff_ns_ = 0;
-  Increment(connects_);
+  connects_.Add(1);
   TellWaitersOnPoller(absl::OkStatus());
   SendQueuedOnPoller();
 }
@@ -203,10 +199,7 @@ void ClientConnection::ConnectFailedOnPoller(const absl::Status& why) {
 // ---- The end of a connection ----
 
 void ClientConnection::OnClosed(const absl::Status& why) {
-  receiver_not_ready_.store(
-      receiver_not_ready_.load(std::memory_order_relaxed) +
-          endpoint_->queue_pair().counters().receiver_not_ready,
-      std::memory_order_relaxed);
+  receiver_not_ready_.Add(endpoint_->queue_pair().counters().receiver_not_ready);
   if (state_ == State::kConnecting) {  // Frames may come before the event does.
     ConnectFailedOnPoller(why);
     return;

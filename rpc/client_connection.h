@@ -15,7 +15,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +23,7 @@
 #include "verbena/base/clock.h"
 #include "verbena/base/mpsc_queue.h"
 #include "verbena/base/random.h"
+#include "verbena/base/single_writer_counter.h"
 #include "verbena/rpc/call_table.h"
 #include "verbena/rpc/channel.h"
 #include "verbena/transport/endpoint.h"
@@ -125,11 +125,11 @@ class ClientConnection final : private Endpoint::Handler {
   absl::Status connect_error_;
 
   // Written on the poller, read anywhere.
-  std::atomic<uint64_t> calls_started_{0};
-  std::atomic<uint64_t> calls_ok_{0};
-  std::atomic<uint64_t> calls_failed_{0};
-  std::atomic<uint64_t> connects_{0};
-  std::atomic<uint64_t> receiver_not_ready_{0};
+  SingleWriterCounter calls_started_;
+  SingleWriterCounter calls_ok_;
+  SingleWriterCounter calls_failed_;
+  SingleWriterCounter connects_;
+  SingleWriterCounter receiver_not_ready_;
 };
 
 }  // namespace verbena

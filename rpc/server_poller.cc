@@ -93,7 +93,7 @@ void ServerPoller::AcceptOnPoller(std::unique_ptr<ConnectionRequest> request, co
     LOG(WARNING) << "a connection could not be accepted: " << status;
   } else {
     connections_.push_back(std::move(connection));
-    Add(counters_.connections, 1);
+    counters_.connections.Add(1);
   }
   counters_.accepting.fetch_sub(1);  // After the line above, so that it is never counted nowhere.
 }
@@ -111,7 +111,7 @@ void ServerPoller::OnConnectionClosed(ServerConnection*) {
 
 void ServerPoller::FreeFinishedOnPoller() {
   std::erase_if(connections_, [](const auto& connection) { return connection->finished(); });
-  counters_.connections.store(connections_.size(), std::memory_order_relaxed);
+  counters_.connections.Set(connections_.size());
 }
 
 }  // namespace verbena

@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "verbena/base/clock.h"
+#include "verbena/base/single_writer_counter.h"
 #include "verbena/rpc/server.h"
 #include "verbena/rpc/server_call.h"
 #include "verbena/rpc/server_connection.h"
@@ -24,13 +25,13 @@ namespace verbena {
 
 // Written by one poller (but `accepting`), read by anyone.
 struct ServerPollerCounters {
-  std::atomic<uint64_t> connections{0};
+  SingleWriterCounter connections;
   std::atomic<uint64_t> accepting{0};  // Handed over by AcceptLater, not counted above yet.
-  std::atomic<uint64_t> calls{0};
-  std::atomic<uint64_t> calls_in_flight{0};
-  std::atomic<uint64_t> deadlines{0};
-  std::atomic<uint64_t> protocol_errors{0};
-  std::atomic<uint64_t> receiver_not_ready{0};
+  SingleWriterCounter calls;
+  SingleWriterCounter calls_in_flight;
+  SingleWriterCounter deadlines;
+  SingleWriterCounter protocol_errors;
+  SingleWriterCounter receiver_not_ready;
 };
 
 class ServerPoller {
@@ -62,22 +63,18 @@ class ServerPoller {
   void OnConnectionClosed(ServerConnection* connection);
 
   void CountInFlight(int64_t change) {
-    Add(counters_.calls_in_flight, static_cast<uint64_t>(change));
+    counters_.calls_in_flight.Add(static_cast<uint64_t>(change));
   }
-  void CountCall() { Add(counters_.calls, 1); }
-  void CountDeadline() { Add(counters_.deadlines, 1); }
-  void CountProtocolError() { Add(counters_.protocol_errors, 1); }
-  void CountReceiverNotReady(uint64_t count) { Add(counters_.receiver_not_ready, count); }
+  void CountCall() { counters_.calls.Add(1); }
+  void CountDeadline() { counters_.deadlines.Add(1); }
+  void CountProtocolError() { counters_.protocol_errors.Add(1); }
+  void CountReceiverNotReady(uint64_t count) { counters_.receiver_not_ready.Add(count); }
 
  private:
   ServerPoller(const ServerOptions& options, const MethodTable& methods);
   void AcceptOnPoller(std::unique_ptr<ConnectionRequest> request, const Hello& hello,
                       uint64_t epoch);
   void FreeFinishedOnPoller();
-  // Single writer, so no locked instruction.
-  static void Add(std::atomic<uint64_t>& counter, uint64_t count) {
-    counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
-  }
 
   const ServerOptions& options_;
   const MethodTable& methods_;

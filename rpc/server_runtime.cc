@@ -151,7 +151,7 @@ void ServerRuntime::OnConnectRequest(Group& group, std::unique_ptr<ConnectionReq
   uint64_t open = 0;
   // In this order: a connection that moves from one count to the other is seen at least once.
   ForEachPoller([&](const ServerPoller& poller) { open += poller.counters().accepting.load(); });
-  ForEachPoller([&](const ServerPoller& poller) { open += poller.counters().connections.load(); });
+  ForEachPoller([&](const ServerPoller& poller) { open += poller.counters().connections.value(); });
   if (open >= options_.connections_max) {
     Refuse(group, std::move(request), Refusal::Reason::kConnections, options_.connections_max);
     return;
@@ -178,13 +178,13 @@ void ServerRuntime::ForEachPoller(F&& f) const {
   }
 }
 
-bool ServerRuntime::WaitForZero(std::atomic<uint64_t> ServerPollerCounters::*counter,
+bool ServerRuntime::WaitForZero(SingleWriterCounter ServerPollerCounters::*counter,
                                 int64_t bound_ns) const {
   const SystemClock clock;
   const int64_t start_ns = clock.NowNs();
   while (true) {
     uint64_t count = 0;
-    ForEachPoller([&](const ServerPoller& poller) { count += (poller.counters().*counter).load(); });
+    ForEachPoller([&](const ServerPoller& poller) { count += (poller.counters().*counter).value(); });
     if (count == 0) return true;
     if (clock.NowNs() - start_ns >= bound_ns) return false;
     absl::SleepFor(absl::Milliseconds(1));
@@ -244,12 +244,12 @@ ServerStatistics ServerRuntime::StatisticsLocked() const {
   result.connections_refused = refused_.load();
   ForEachPoller([&](const ServerPoller& poller) {
     const ServerPollerCounters& counters = poller.counters();
-    result.connections += counters.connections.load();
-    result.calls_started += counters.calls.load();
-    result.calls_in_flight += counters.calls_in_flight.load();
-    result.calls_deadline_exceeded += counters.deadlines.load();
-    result.protocol_errors += counters.protocol_errors.load();
-    result.receiver_not_ready += counters.receiver_not_ready.load();
+    result.connections += counters.connections.value();
+    result.calls_started += counters.calls.value();
+    result.calls_in_flight += counters.calls_in_flight.value();
+    result.calls_deadline_exceeded += counters.deadlines.value();
+    result.protocol_errors += counters.protocol_errors.value();
+    result.receiver_not_ready += counters.receiver_not_ready.value();
   });
   return result;
 }

@@ -55,7 +55,7 @@ class ServerRuntime {
   template <class F>
   void ForEachPoller(F&& f) const;
   // Until the counter's sum over the pollers is 0. False when the bound came first.
-  bool WaitForZero(std::atomic<uint64_t> ServerPollerCounters::*counter, int64_t bound_ns) const;
+  bool WaitForZero(SingleWriterCounter ServerPollerCounters::*counter, int64_t bound_ns) const;
   // REQUIRES: mutex_ is held.
   ServerStatistics StatisticsLocked() const;
 
