@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,7 +23,9 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 std::string UniqueAddress(const char* name) {
-  return std::string("shm:rpc_bench_test.") + name + "." + std::to_string(getpid());
+  // Not the process id: in Bazel's sandbox every test has the same one, and all share the names.
+  static const uint32_t process = std::random_device{}();
+  return std::string("shm:rpc_bench_test.") + name + "." + std::to_string(process);
 }
 
 bool HasTwoCores() { return std::thread::hardware_concurrency() >= 2; }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -151,7 +152,9 @@ class ClockService final : public corpus::well_known::Clock::Service {
 class GeneratedCode : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string address = "shm:codegen-call-test-" + std::to_string(getpid());
+    // Not the process id: in Bazel's sandbox every test has the same one, and all share the names.
+    const std::string address =
+        "shm:codegen-call-test-" + std::to_string(std::random_device{}());
     verbena::ServerBuilder builder;
     builder.AddListeningPort(address);
     for (verbena::Service* service :

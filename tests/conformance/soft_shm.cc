@@ -2,9 +2,8 @@
 //
 // The software RNIC on its shared-memory wire, with both ways of waking a sleeper.
 
-#include <unistd.h>
-
 #include <atomic>
+#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "verbena/tests/conformance/device_under_test.h"
@@ -14,8 +13,10 @@ namespace verbena::conformance {
 namespace {
 
 Address FreshAddress() {
+  // Not the process id: in Bazel's sandbox every test has the same one, and all share the names.
+  static const uint32_t process = std::random_device{}();
   static std::atomic<int> count{0};
-  return {.scheme = "shm", .host = absl::StrCat("conformance-", getpid(), "-", count++)};
+  return {.scheme = "shm", .host = absl::StrCat("conformance-", process, "-", count++)};
 }
 
 // A receive of a shared queue is shown to every pair at once, with the length of the longest, since

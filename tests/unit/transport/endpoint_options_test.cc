@@ -12,6 +12,14 @@ namespace {
 
 TEST(EndpointOptions, AreValidByDefault) { EXPECT_THAT(EndpointOptions{}.Validate(), IsOk()); }
 
+// The sum in endpoint_options.h: 128 receive and 16 send slots of 4096 + 64 bytes.
+TEST(EndpointOptions, GiveAConnectionLessThan600KiBByDefault) {
+  const EndpointOptions options;
+  const size_t slots = options.ring_depth + options.send_slots();
+  EXPECT_EQ(slots, 144u);
+  EXPECT_EQ(slots * (options.slot_bytes + kSlotColourBytes), 599'040u);
+}
+
 TEST(EndpointOptions, TakeARingThatIsAPowerOfTwoFrom16To4096) {
   for (uint32_t depth : {16u, 32u, 64u, 128u, 256u, 512u, 1024u, 2048u, 4096u}) {
     EXPECT_THAT(EndpointOptions{.ring_depth = depth}.Validate(), IsOk()) << depth;

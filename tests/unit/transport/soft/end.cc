@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
@@ -91,8 +92,10 @@ WorkCompletion End::AwaitCompletion() {
 }
 
 std::string FreshName() {
+  // Not the process id: in Bazel's sandbox every test has the same one, and all share the names.
+  static const uint32_t process = std::random_device{}();
   static int count = 0;
-  return absl::StrCat("unit-soft-", getpid(), "-", count++);
+  return absl::StrCat("unit-soft-", process, "-", count++);
 }
 
 Child::Child(const std::function<int()>& body) {
