@@ -68,6 +68,7 @@ ClientConnection::~ClientConnection() {
   if (driver_ == nullptr) return;
   CHECK(!driver_->HeldByThisThread())
       << "the last reference to a channel was dropped inside one of its callbacks";
+  driver_->Join();
   driver_.reset();  // From here on this thread owns the poller.
   ShutDown();
 }

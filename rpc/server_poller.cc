@@ -32,6 +32,7 @@ absl::StatusOr<std::unique_ptr<ServerPoller>> ServerPoller::Create(Device& devic
 }
 
 ServerPoller::~ServerPoller() {
+  if (driver_ != nullptr) driver_->Join();
   driver_.reset();  // From here on this thread owns the poller.
   if (poller_ == nullptr) return;
   while (poller_->HasTasks()) poller_->RunOnce();  // They own what they carry.

@@ -50,9 +50,11 @@ PollerDriver::PollerDriver(Poller& poller, const PollOptions& options, Kind kind
   });
 }
 
-PollerDriver::~PollerDriver() {
+PollerDriver::~PollerDriver() { Join(); }
+
+void PollerDriver::Join() {
   Stop();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void PollerDriver::Stop() {

@@ -48,6 +48,9 @@ class PollerDriver {
 
   // Stops the thread after its present step; idempotent.
   void Stop();
+  // Stops and joins the thread; the caller then owns the poller. An owner whose callbacks use the
+  // driver calls this first: unique_ptr::reset forgets the driver before it destroys it.
+  void Join();
 
   // Runs `task` on the poller's thread, soon. Waits while the queue is full. Any thread.
   void Submit(PollerTask task);
