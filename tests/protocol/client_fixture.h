@@ -74,6 +74,10 @@ class ClientProtocolTest : public testing::Test {
   void MakeChannel(ChannelOptions options = {}) {
     options.reconnect_backoff_min = std::chrono::milliseconds(1);
     options.reconnect_backoff_max = std::chrono::milliseconds(1);
+    // The raw peer answers when the test gets to it, which on a loaded machine may take a while.
+    if (options.connect_timeout == ChannelOptions().connect_timeout) {
+      options.connect_timeout = kHangBound;
+    }
     channel_ = CreateChannel(address_.ToString(), options);
   }
   // Starts one call, shakes hands and returns the request's call id.
