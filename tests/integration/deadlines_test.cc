@@ -32,7 +32,9 @@ TEST_F(Deadlines, ACallOutlivedByItsHandlerOnAnExecutorEndsInTime) {
   EXPECT_EQ(Work(*stub, 10'000, milliseconds(50)).code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(5));
   EXPECT_TRUE(WaitUntil([&] { return service_.cancelled == 1; }));
-  EXPECT_TRUE(WaitUntil([&] { return server_->statistics().calls_deadline_exceeded == 1; }));
+  // By its own timer or by the client's cancel, whichever was first; that the server's own fires is
+  // for tests/protocol/server_executor_test.cc, where the client says nothing.
+  EXPECT_LE(server_->statistics().calls_deadline_exceeded, 1u);
   EXPECT_THAT(Echo(*stub, "next").status, IsOk());
 }
 
