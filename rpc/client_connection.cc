@@ -103,6 +103,7 @@ ChannelStatistics ClientConnection::statistics() const {
   result.calls_ok = calls_ok_.value();
   result.calls_failed = calls_failed_.value();
   result.connects = connects_.value();
+  result.disconnects = disconnects_.value();
   result.receiver_not_ready = receiver_not_ready_.value();
   return result;
 }
@@ -207,6 +208,7 @@ void ClientConnection::OnClosed(const absl::Status& why) {
   }
   poller_->Bury(std::move(endpoint_));
   state_ = State::kIdle;
+  disconnects_.Add(1);
   cancels_waiting_.clear();
   const absl::StatusCode code =
       why.code() == absl::StatusCode::kInternal ? why.code() : absl::StatusCode::kUnavailable;

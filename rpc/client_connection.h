@@ -129,6 +129,7 @@ class ClientConnection final : private Endpoint::Handler {
   SingleWriterCounter calls_ok_;
   SingleWriterCounter calls_failed_;
   SingleWriterCounter connects_;
+  SingleWriterCounter disconnects_;
   SingleWriterCounter receiver_not_ready_;
 };
 

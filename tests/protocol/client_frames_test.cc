@@ -316,6 +316,8 @@ TEST_F(ClientFrames, TheServerAnswersAndVanishesExpectTheAnswer) {
   peer_->Disconnect();
   EXPECT_THAT(call->Await(), IsOk());
   EXPECT_EQ(call->response(), "goodbye");
+  // Until the channel has noticed, a call goes to the connection that is gone.
+  EXPECT_TRUE(WaitUntil([this] { return channel_->statistics().disconnects == 1; }));
   ExpectConnectsAgain();
 }
 
