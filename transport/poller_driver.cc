@@ -55,6 +55,7 @@ PollerDriver::~PollerDriver() { Join(); }
 void PollerDriver::Join() {
   Stop();
   if (thread_.joinable()) thread_.join();
+  while (submitting_.load(std::memory_order_acquire) != 0) sched_yield();
 }
 
 void PollerDriver::Stop() {
@@ -64,6 +65,7 @@ void PollerDriver::Stop() {
 }
 
 void PollerDriver::Submit(PollerTask task) {
+  submitting_.fetch_add(1, std::memory_order_relaxed);
   while (!poller_.Submit(task)) {
     Signal(background_wake_fd_);
     sched_yield();
@@ -81,6 +83,7 @@ void PollerDriver::Submit(PollerTask task) {
       Signal(background_wake_fd_);
       break;
   }
+  submitting_.fetch_sub(1, std::memory_order_release);  // The last look at this object.
 }
 
 bool PollerDriver::HeldByThisThread() const {

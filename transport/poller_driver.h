@@ -101,6 +101,9 @@ class PollerDriver {
   // A task was pushed since somebody last took the poller. For those who have just let go of it
   // and may not look at the queue any more.
   std::atomic<bool> submitted_{false};
+  // Threads inside Submit. A task may have run, and what follows from it may destroy the driver,
+  // before the thread that pushed it has looked whom to wake; Join waits for that.
+  std::atomic<uint32_t> submitting_{0};
   std::atomic<uint32_t> callers_waiting_{0};
   // Changes with every TryHold: tells the background thread that callers are active.
   std::atomic<uint32_t> activity_{0};
