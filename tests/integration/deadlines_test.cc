@@ -83,8 +83,8 @@ TEST_F(Deadlines, TheHandlerKnowsTheDeadlineOfItsCaller) {
       none = context->deadline() == steady_clock::time_point::max();
       return absl::OkStatus();
     }
-    double left = 0;
-    bool none = false;
+    std::atomic<double> left{0};
+    std::atomic<bool> none{false};
   } looks;
   const std::string target = FreshTarget();
   ServerBuilder builder;

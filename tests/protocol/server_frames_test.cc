@@ -13,6 +13,11 @@ namespace {
 
 class ServerFrames : public ServerProtocolTest {
  protected:
+  // The server outlives the test's body.
+  std::atomic<int> ran_{0};
+  std::atomic<bool> running_{false};
+  std::atomic<bool> go_on_{false};
+
   void ReceiveExpectClose(const Frame& frame, FrameDefect defect) {
     logs_.Allow("the peer broke the protocol");
     StartServer();
@@ -158,16 +163,15 @@ TEST_F(ServerFrames, AStatusCodeThatIsNotCanonicalBecomesUnknown) {
 // ---- Credits ----
 
 TEST_F(ServerFrames, APeerThatReturnsNoCreditsGetsAnswersUpToTheReserveAndTheRestInOrderLater) {
-  std::atomic<int> ran{0};
-  StartServer([&](ServerContext*, const std::string& request, std::string* response) {
-    ++ran;
+  StartServer([this](ServerContext*, const std::string& request, std::string* response) {
+    ++ran_;
     *response = request;
     return absl::OkStatus();
   });
   OpenPeer({.ring_depth = 16, .posts_receives_again = true});
   for (uint32_t i = 1; i <= 100; ++i) peer_->Send(Request(i, absl::StrCat("n", i)));
   for (uint32_t i = 1; i <= 12; ++i) EXPECT_EQ(AwaitAnswer().call_id, i);
-  EXPECT_FALSE(WaitUntil([&] { return ran > 12; }, std::chrono::milliseconds(50)))
+  EXPECT_FALSE(WaitUntil([&] { return ran_ > 12; }, std::chrono::milliseconds(50)))
       << "a request is not looked at before its response could be sent";
   uint32_t next = 13;
   while (next <= 100) {
@@ -180,9 +184,8 @@ TEST_F(ServerFrames, APeerThatReturnsNoCreditsGetsAnswersUpToTheReserveAndTheRes
 }
 
 TEST_F(ServerFrames, ReceiveACancelOfARequestThatWaitsExpectThatItNeverRuns) {
-  std::atomic<int> ran{0};
-  StartServer([&](ServerContext*, const std::string& request, std::string* response) {
-    ++ran;
+  StartServer([this](ServerContext*, const std::string& request, std::string* response) {
+    ++ran_;
     *response = request;
     return absl::OkStatus();
   });
@@ -193,7 +196,7 @@ TEST_F(ServerFrames, ReceiveACancelOfARequestThatWaitsExpectThatItNeverRuns) {
   peer_->Send(GrantFrame(12));
   EXPECT_EQ(AwaitAnswer().call_id, 13u);
   EXPECT_EQ(AwaitAnswer().call_id, 15u);
-  EXPECT_EQ(ran, 14);
+  EXPECT_EQ(ran_, 14);
 }
 
 TEST_F(ServerFrames, APeerThatFillsTheRingAndVanishesIsFreed) {
@@ -234,18 +237,16 @@ TEST_F(ServerFrames, APeerThatVanishesAfterItsRequestsIsFreed) {
 }
 
 TEST_F(ServerFrames, APeerThatVanishesWhileItsHandlerRunsIsFreed) {
-  std::atomic<bool> running{false};
-  std::atomic<bool> go_on{false};
-  StartServer([&](ServerContext*, const std::string& request, std::string* response) {
-    running = true;
-    WaitUntil([&] { return request != "wait" || go_on; });
+  StartServer([this](ServerContext*, const std::string& request, std::string* response) {
+    running_ = true;
+    WaitUntil([&] { return request != "wait" || go_on_; });
     *response = request;
     return absl::OkStatus();
   });
   OpenPeer().Send(Request(1, "wait"));
-  ASSERT_TRUE(WaitUntil([&] { return running.load(); }));
+  ASSERT_TRUE(WaitUntil([&] { return running_.load(); }));
   peer_->Vanish();
-  go_on = true;
+  go_on_ = true;
   EXPECT_TRUE(WaitUntil([this] { return server_->statistics().connections == 0; }));
   ExpectServesOthers();
 }

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include "verbena/tests/support/wait.h"
 
@@ -37,7 +38,12 @@ size_t CountDescriptors() { return CountEntries("/proc/self/fd"); }
 size_t CountThreads() { return CountEntries("/proc/self/task"); }
 
 LeakGuard::LeakGuard() {
-  // glog opens its log file at the first warning, and the C library its own descriptors.
+  // The first thread of a process may bring others of its own (ThreadSanitizer's).
+  static const bool warm = [] {
+    std::thread([] {}).join();
+    return true;
+  }();
+  (void)warm;
   descriptors_ = CountDescriptors();
   threads_ = CountThreads();
 }

@@ -16,7 +16,7 @@ LogGuard::LogGuard() { google::AddLogSink(this); }
 
 LogGuard::~LogGuard() {
   google::RemoveLogSink(this);
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   for (const std::string& line : lines_) {
     const bool allowed = std::any_of(allowed_.begin(), allowed_.end(), [&](const auto& part) {
       return absl::StrContains(line, part);
@@ -26,12 +26,12 @@ LogGuard::~LogGuard() {
 }
 
 void LogGuard::Allow(std::string part) {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   allowed_.push_back(std::move(part));
 }
 
 int LogGuard::Count(const std::string& part) const {
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   return static_cast<int>(std::count_if(lines_.begin(), lines_.end(), [&](const auto& line) {
     return absl::StrContains(line, part);
   }));
@@ -40,7 +40,7 @@ int LogGuard::Count(const std::string& part) const {
 void LogGuard::send(google::LogSeverity severity, const char*, const char* base_filename, int line,
                     const google::LogMessageTime&, const char* message, size_t message_len) {
   if (severity < google::GLOG_WARNING) return;
-  absl::MutexLock lock(&mutex_);
+  std::lock_guard lock(mutex_);
   lines_.push_back(
       absl::StrCat(base_filename, ":", line, ": ", absl::string_view(message, message_len)));
 }

@@ -7,10 +7,10 @@
 
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "glog/logging.h"
 
 namespace verbena {
@@ -31,9 +31,9 @@ class LogGuard final : public google::LogSink {
             int line, const google::LogMessageTime& time, const char* message,
             size_t message_len) override;
 
-  mutable absl::Mutex mutex_;
-  std::vector<std::string> allowed_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;
+  std::vector<std::string> allowed_;
+  std::vector<std::string> lines_;
 };
 
 }  // namespace verbena

@@ -4,12 +4,14 @@
 
 #pragma once
 
+#include <condition_variable>
+#include <cstddef>
 #include <deque>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "verbena/rpc/executor.h"
 
 namespace verbena {
@@ -22,27 +24,30 @@ class ThreadExecutor final : public Executor {
   // Runs what is queued first.
   ~ThreadExecutor() override {
     {
-      absl::MutexLock lock(&mutex_);
+      std::lock_guard lock(mutex_);
       stop_ = true;
     }
+    changed_.notify_all();
     for (std::thread& thread : threads_) thread.join();
   }
 
   bool Execute(void (*function)(void*), void* argument) override {
-    absl::MutexLock lock(&mutex_);
-    if (queue_.size() >= queue_max_) return false;
-    queue_.emplace_back(function, argument);
+    {
+      std::lock_guard lock(mutex_);
+      if (queue_.size() >= queue_max_) return false;
+      queue_.emplace_back(function, argument);
+    }
+    changed_.notify_one();
     return true;
   }
 
  private:
-  bool Ready() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || !queue_.empty(); }
   void Run() {
     while (true) {
       std::pair<void (*)(void*), void*> work;
       {
-        absl::MutexLock lock(&mutex_);
-        mutex_.Await(absl::Condition(this, &ThreadExecutor::Ready));
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
         if (queue_.empty()) return;
         work = queue_.front();
         queue_.pop_front();
@@ -52,9 +57,10 @@ class ThreadExecutor final : public Executor {
   }
 
   const size_t queue_max_;
-  absl::Mutex mutex_;
-  std::deque<std::pair<void (*)(void*), void*>> queue_ ABSL_GUARDED_BY(mutex_);
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::pair<void (*)(void*), void*>> queue_;
+  bool stop_ = false;
   std::vector<std::thread> threads_;
 };
 
