@@ -25,6 +25,28 @@ class Credits : public EndpointTest {
   }
 };
 
+// A client may send the moment that it is connected, before the server has taken its event. Half a
+// ring of 16 is when a grant is due.
+TEST_F(Credits, ReceiveHalfARingBeforeTheEndpointOpensExpectTheGrantAfterIt) {
+  device_ = Must(CreateSoftDevice());
+  peer_device_ = Must(CreateSoftDevice());
+  under_test_ = std::make_unique<EndpointUnderTest>(*device_, EndpointOptions{.ring_depth = 16});
+  under_test_->HoldOpen();
+  peer_ = std::make_unique<RawPeer>(*peer_device_);
+  peer_->set_pump([this] { under_test_->Step(); });
+  const Address address = FreshAddress();
+  under_test_->Listen(address);
+  peer_->ConnectAndOpen(address);
+  for (uint32_t id = 1; id <= 8; ++id) peer_->Send(RequestFrame(id, 2, "early"));
+  AwaitFrames(8);
+  StepUntil([this] { return under_test_->open_held(); }, "the established event");
+  EXPECT_EQ(peer_->FramesWaiting(), 0u);
+  under_test_->OpenNow();
+  const Frame grant = peer_->AwaitFrame();
+  ASSERT_EQ(KindOf(grant), FrameKind::kGrant);
+  EXPECT_EQ(HeaderOf<FrameHeader>(grant).credits, 8u);
+}
+
 TEST_F(Credits, SendsUpToTheReserveToAPeerThatReturnsNone) {
   Open({}, {.ring_depth = 16, .posts_receives_again = false});
   EXPECT_EQ(SendAll(), 12u);

@@ -64,8 +64,9 @@ void EndpointUnderTest::OnEvent(ConnectionEvent& event) {
     return;
   }
   // The connecting side learns the peer's hello here, the accepting one knows it.
-  endpoint_->Open(listener_ != nullptr ? peer_hello_
-                                       : Must(DecodeHello(event.private_data.span())));
+  held_hello_ =
+      listener_ != nullptr ? peer_hello_ : Must(DecodeHello(event.private_data.span()));
+  if (!hold_open_) OpenNow();
 }
 
 void EndpointUnderTest::Step() {

@@ -63,6 +63,14 @@ class EndpointUnderTest {
   void Connect(const Address& address);
   void Listen(const Address& address);
 
+  // The established event is taken, but the endpoint opens only by OpenNow().
+  void HoldOpen() { hold_open_ = true; }
+  bool open_held() const { return held_hello_.has_value(); }
+  void OpenNow() {
+    endpoint_->Open(*held_hello_);
+    poller_->WantService(endpoint_.get());
+  }
+
   void Step();
   Endpoint& endpoint() { return *endpoint_; }
   Poller& poller() { return *poller_; }
@@ -82,6 +90,8 @@ class EndpointUnderTest {
   RecordingHandler handler_;
   std::unique_ptr<Listener> listener_;
   Hello peer_hello_;
+  bool hold_open_ = false;
+  std::optional<Hello> held_hello_;
   std::unique_ptr<Endpoint> endpoint_;
 };
 
