@@ -48,7 +48,7 @@ class ClientCall final : public PollerTimer {
   ClientConnection* connection = nullptr;
   CallStart start;
   State state = State::kFree;
-  uint32_t id = 0;  // On the wire. Never 0 while the call is outstanding.
+  uint32_t id = 0;             // On the wire. Never 0 while the call is outstanding.
   ClientCall* next = nullptr;  // In the free list, or in the queue.
 };
 
@@ -71,7 +71,7 @@ class CallTable {
     if (call == nullptr) return nullptr;
     free_ = call->next;
     call->next = nullptr;
-    call->id += kCapacityMax;                        // The next generation,
+    call->id += kCapacityMax;                               // The next generation,
     if (call->id < kCapacityMax) call->id += kCapacityMax;  // which is never 0.
     ++in_use_;
     return call;

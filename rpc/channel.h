@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "verbena/transport/poll_options.h"
 #include "verbena/transport/device.h"
 #include "verbena/transport/endpoint_options.h"
+#include "verbena/transport/poll_options.h"
 
 namespace verbena {
 
@@ -46,8 +46,8 @@ struct ChannelStatistics {
   uint64_t calls_started = 0;
   uint64_t calls_ok = 0;
   uint64_t calls_failed = 0;
-  uint64_t connects = 0;     // Connections made,
-  uint64_t disconnects = 0;  // and those of them that are over.
+  uint64_t connects = 0;            // Connections made,
+  uint64_t disconnects = 0;         // and those of them that are over.
   uint64_t receiver_not_ready = 0;  // Must be 0: credits make it impossible.
 };
 

@@ -63,10 +63,9 @@ void ClientConnection::Start(CallStart start) {
     return;
   }
   while (!starts_.TryPush(std::move(start))) std::this_thread::yield();
-  driver_->Submit({[](void* argument) {
-                     static_cast<ClientConnection*>(argument)->RunStartsOnPoller();
-                   },
-                   this});
+  driver_->Submit(
+      {[](void* argument) { static_cast<ClientConnection*>(argument)->RunStartsOnPoller(); },
+       this});
 }
 
 // ---- Starting ----
@@ -94,10 +93,9 @@ void ClientConnection::RefuseOnPoller(CallStart start, absl::Status why) {
     return;
   }
   if (refused_.empty()) {
-    const bool submitted = poller_->Submit({[](void* argument) {
-                               static_cast<ClientConnection*>(argument)->RunStartsOnPoller();
-                             },
-                             this});
+    const bool submitted = poller_->Submit(
+        {[](void* argument) { static_cast<ClientConnection*>(argument)->RunStartsOnPoller(); },
+         this});
     LOG_IF(DFATAL, !submitted) << "the poller's task queue is full of this poller's own tasks";
   }
   refused_.push_back({std::move(start), std::move(why)});
@@ -120,7 +118,8 @@ void ClientConnection::StartOnPoller(CallStart start) {
   if (call == nullptr) {
     RefuseOnPoller(std::move(start),
                    absl::ResourceExhaustedError(absl::StrCat(
-                       calls_.in_use(), " calls are outstanding, which is "
+                       calls_.in_use(),
+                       " calls are outstanding, which is "
                        "ChannelOptions::outstanding_calls_max: wait for some to end")));
     return;
   }
@@ -192,11 +191,10 @@ bool ClientConnection::SendOnPoller(ClientCall* call) {
   const size_t message_bytes = method.request->byte_size(call->start.request);
   const size_t bytes = sizeof(RequestHeader) + message_bytes;
   if (bytes > endpoint_->frame_bytes_max()) [[unlikely]] {
-    GiveUpOnPoller(
-        call, absl::ResourceExhaustedError(absl::StrCat(
-                  "the request has ", message_bytes, " bytes and one slot takes ",
-                  endpoint_->frame_bytes_max() - sizeof(RequestHeader),
-                  ": raise EndpointOptions::slot_bytes on both sides, or send less")));
+    GiveUpOnPoller(call, absl::ResourceExhaustedError(absl::StrCat(
+                             "the request has ", message_bytes, " bytes and one slot takes ",
+                             endpoint_->frame_bytes_max() - sizeof(RequestHeader),
+                             ": raise EndpointOptions::slot_bytes on both sides, or send less")));
     return true;
   }
   uint32_t timeout_us = kNoTimeout;
@@ -260,10 +258,10 @@ void ClientConnection::ReceiveOnPoller(ClientCall* call, std::span<const std::by
                                "the same schema?")));
     return;
   }
-  CompleteOnPoller(call,
-                   absl::Status(static_cast<absl::StatusCode>(header.status_code),
-                                absl::string_view(reinterpret_cast<const char*>(payload.data()),
-                                                  payload.size())));
+  CompleteOnPoller(
+      call, absl::Status(
+                static_cast<absl::StatusCode>(header.status_code),
+                absl::string_view(reinterpret_cast<const char*>(payload.data()), payload.size())));
 }
 
 void ClientConnection::OnWritable() { SendQueuedOnPoller(); }

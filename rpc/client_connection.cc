@@ -47,9 +47,9 @@ absl::Status ClientConnection::Initialize() {
   if (absl::Status status = options_.endpoint.Validate(); !status.ok()) return status;
   if (options_.outstanding_calls_max < 1 ||
       options_.outstanding_calls_max > CallTable::kCapacityMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ChannelOptions::outstanding_calls_max is ", options_.outstanding_calls_max,
-                     ": it must be 1 to ", CallTable::kCapacityMax));
+    return absl::InvalidArgumentError(absl::StrCat("ChannelOptions::outstanding_calls_max is ",
+                                                   options_.outstanding_calls_max,
+                                                   ": it must be 1 to ", CallTable::kCapacityMax));
   }
   auto device = ChooseDevice(options_.devices, address_);
   if (!device.ok()) return device.status();
@@ -147,9 +147,8 @@ void ClientConnection::OnEventOnPoller(ConnectionEvent& event) {
       EstablishedOnPoller(event);
       break;
     case ConnectionEvent::Type::kRejected:
-      ConnectFailedOnPoller(event.private_data.size > 0
-                                ? DecodeRefusal(event.private_data.span())
-                                : event.status);
+      ConnectFailedOnPoller(event.private_data.size > 0 ? DecodeRefusal(event.private_data.span())
+                                                        : event.status);
       break;
     case ConnectionEvent::Type::kUnreachable:
       // Whatever the device calls it: DEADLINE_EXCEEDED would look like the deadline of the call.
@@ -185,8 +184,8 @@ void ClientConnection::EstablishedOnPoller(const ConnectionEvent& event) {
 void ClientConnection::ConnectFailedOnPoller(const absl::Status& why) {
   poller_->Bury(std::move(endpoint_));
   state_ = State::kBackoff;
-  connect_error_ = absl::Status(
-      why.code(), absl::StrCat("no connection to ", target_, ": ", why.message()));
+  connect_error_ =
+      absl::Status(why.code(), absl::StrCat("no connection to ", target_, ": ", why.message()));
   const int64_t min_ns = ToNs(options_.reconnect_backoff_min);
   const int64_t max_ns = std::max(min_ns, ToNs(options_.reconnect_backoff_max));
   backoff_ns_ = std::clamp(backoff_ns_ * 2, min_ns, max_ns);

@@ -117,7 +117,7 @@ class ClientConnection final : private Endpoint::Handler {
     CallStart start;
     absl::Status why;
   };
-  std::vector<Refused> refused_;           // Told in the next step.
+  std::vector<Refused> refused_;  // Told in the next step.
   std::vector<BlockingWaiter*> ready_waiters_;
   Random random_;
   int64_t backoff_ns_ = 0;

@@ -26,10 +26,10 @@ absl::StatusOr<std::shared_ptr<Device>> SharedSoftDevice() {
 }
 
 absl::Status NobodyServes(const Address& address, const std::string& asked) {
-  return absl::UnavailableError(absl::StrCat(
-      "no device serves ", address.ToString(), " (asked: ", asked,
-      "): use a shm: address on one host, or add a device that serves \"", address.scheme,
-      ":\" to the options"));
+  return absl::UnavailableError(
+      absl::StrCat("no device serves ", address.ToString(), " (asked: ", asked,
+                   "): use a shm: address on one host, or add a device that serves \"",
+                   address.scheme, ":\" to the options"));
 }
 
 }  // namespace

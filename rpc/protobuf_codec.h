@@ -17,9 +17,8 @@ namespace verbena {
 // `Message` is a generated class (final), so the calls below are direct.
 template <class Message>
 inline constexpr Codec kProtobufCodec = {
-    .byte_size = [](const void* message) {
-      return static_cast<const Message*>(message)->ByteSizeLong();
-    },
+    .byte_size =
+        [](const void* message) { return static_cast<const Message*>(message)->ByteSizeLong(); },
     .write =
         [](const void* message, std::span<std::byte> to) {
           static_cast<const Message*>(message)->SerializeWithCachedSizesToArray(

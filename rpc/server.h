@@ -16,10 +16,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "verbena/rpc/executor.h"
-#include "verbena/transport/poll_options.h"
 #include "verbena/rpc/service.h"
 #include "verbena/transport/device.h"
 #include "verbena/transport/endpoint_options.h"
+#include "verbena/transport/poll_options.h"
 
 namespace verbena {
 
@@ -27,14 +27,14 @@ class ServerRuntime;
 
 // Since the start.
 struct ServerStatistics {
-  uint64_t connections = 0;          // Open now.
+  uint64_t connections = 0;  // Open now.
   uint64_t connections_accepted = 0;
   uint64_t connections_refused = 0;  // Wrong version, garbage, or over a limit.
   uint64_t calls_started = 0;
-  uint64_t calls_in_flight = 0;      // Handlers running on the executor.
+  uint64_t calls_in_flight = 0;  // Handlers running on the executor.
   uint64_t calls_deadline_exceeded = 0;
-  uint64_t protocol_errors = 0;      // Connections closed for what the peer sent.
-  uint64_t receiver_not_ready = 0;   // Must be 0: credits make it impossible.
+  uint64_t protocol_errors = 0;     // Connections closed for what the peer sent.
+  uint64_t receiver_not_ready = 0;  // Must be 0: credits make it impossible.
 };
 
 class Server {

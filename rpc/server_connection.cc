@@ -140,8 +140,7 @@ void ServerConnection::OnWritable() {
 
 void ServerConnection::Defer(uint32_t slot, std::span<const std::byte> frame) {
   if (!HasDeferred() || deferred_.size() == deferred_.capacity()) {
-    deferred_.erase(deferred_.begin(),
-                    deferred_.begin() + static_cast<ptrdiff_t>(deferred_first_));
+    deferred_.erase(deferred_.begin(), deferred_.begin() + static_cast<ptrdiff_t>(deferred_first_));
     deferred_first_ = 0;
   }
   deferred_.push_back({slot, frame});
@@ -196,9 +195,10 @@ void ServerConnection::RunInline(ServerCall* call) {
 
 void ServerConnection::RunOnExecutor(ServerCall* call) {
   if (calls_in_flight_ >= kCallsMax) {
-    SendStatus(call->id, absl::ResourceExhaustedError(absl::StrCat(
-                             kCallsMax, " calls of this connection are running, which is the "
-                             "server's limit: wait for some to end")));
+    SendStatus(call->id, absl::ResourceExhaustedError(
+                             absl::StrCat(kCallsMax,
+                                          " calls of this connection are running, which is the "
+                                          "server's limit: wait for some to end")));
     poller_.calls().Return(call);
     return;
   }
@@ -223,12 +223,11 @@ void ServerConnection::Run(ServerCall* call) {
   } else {
     call->status = Invoke(*call);
   }
-  poller.driver().Submit(
-      {[](void* argument) {
-         auto* call = static_cast<ServerCall*>(argument);
-         call->connection->FinishOnPoller(call);
-       },
-       call});
+  poller.driver().Submit({[](void* argument) {
+                            auto* call = static_cast<ServerCall*>(argument);
+                            call->connection->FinishOnPoller(call);
+                          },
+                          call});
 }
 
 void ServerConnection::FinishOnPoller(ServerCall* call) {
@@ -335,8 +334,7 @@ void ServerConnection::SendStatus(uint32_t call_id, const absl::Status& status) 
   DCHECK(memory != nullptr);
   // Status::code() maps what is not canonical to UNKNOWN; a handler's OK has no message to send.
   WriteResponseFields(memory, static_cast<uint32_t>(status.code()));
-  std::copy(text.begin(), text.end(),
-            reinterpret_cast<char*>(memory + sizeof(ResponseHeader)));
+  std::copy(text.begin(), text.end(), reinterpret_cast<char*>(memory + sizeof(ResponseHeader)));
   endpoint_->Commit(FrameKind::kResponse, call_id);
   poller_.poller().WantService(endpoint_.get());
 }

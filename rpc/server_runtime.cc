@@ -59,9 +59,8 @@ absl::Status ServerRuntime::Validate() const {
                                                    options_.poller_count, ": it must be 1 to 256"));
   }
   if (options_.connections_max < 1 || options_.connections_max > 65535) {
-    return absl::InvalidArgumentError(absl::StrCat("ServerOptions::connections_max is ",
-                                                   options_.connections_max,
-                                                   ": it must be 1 to 65535"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ServerOptions::connections_max is ", options_.connections_max, ": it must be 1 to 65535"));
   }
   return options_.endpoint.Validate();
 }
@@ -92,13 +91,12 @@ absl::StatusOr<ServerRuntime::Group*> ServerRuntime::GroupFor(const Address& add
   for (const auto& group : groups_) {
     if (group->device == *device) return group.get();
   }
-  auto group = std::make_unique<Group>((uint64_t{std::random_device{}()} << 32) |
-                                       std::random_device{}());
+  auto group =
+      std::make_unique<Group>((uint64_t{std::random_device{}()} << 32) | std::random_device{}());
   group->device = *std::move(device);
   for (uint32_t i = 0; i < options_.poller_count; ++i) {
-    const int cpu = options_.poller_cpus.empty()
-                        ? -1
-                        : options_.poller_cpus[i % options_.poller_cpus.size()];
+    const int cpu =
+        options_.poller_cpus.empty() ? -1 : options_.poller_cpus[i % options_.poller_cpus.size()];
     auto poller = ServerPoller::Create(*group->device, options_, methods_, cpu);
     if (!poller.ok()) return poller.status();
     group->pollers.push_back(*std::move(poller));
@@ -184,7 +182,8 @@ bool ServerRuntime::WaitForZero(SingleWriterCounter ServerPollerCounters::*count
   const int64_t start_ns = clock.NowNs();
   while (true) {
     uint64_t count = 0;
-    ForEachPoller([&](const ServerPoller& poller) { count += (poller.counters().*counter).value(); });
+    ForEachPoller(
+        [&](const ServerPoller& poller) { count += (poller.counters().*counter).value(); });
     if (count == 0) return true;
     if (clock.NowNs() - start_ns >= bound_ns) return false;
     absl::SleepFor(absl::Milliseconds(1));

@@ -17,8 +17,8 @@ struct Capabilities {
   bool write_with_imm = false;
   bool send_with_imm = false;
   bool send_with_invalidate = false;
-  bool atomics = false;             // 8-byte COMPARE_AND_SWAP and FETCH_AND_ADD.
-  bool memory_windows = false;      // Type 2.
+  bool atomics = false;         // 8-byte COMPARE_AND_SWAP and FETCH_AND_ADD.
+  bool memory_windows = false;  // Type 2.
   bool shared_receive_queue = false;
   bool receiver_not_ready = false;  // False: a SEND without a RECV ends the connection (iWARP).
   bool error_tells_sender = false;  // False: success says nothing of the peer (iWARP).
@@ -38,8 +38,8 @@ struct Capabilities {
   uint32_t completion_queue_depth_max = 0;  // Entries.
   uint32_t send_sge_max = 0;
   uint32_t recv_sge_max = 0;
-  uint32_t inline_bytes_max = 0;            // Largest kSendInline message.
-  uint32_t private_data_bytes_max = 0;      // In a connection request or reply.
+  uint32_t inline_bytes_max = 0;        // Largest kSendInline message.
+  uint32_t private_data_bytes_max = 0;  // In a connection request or reply.
 };
 
 }  // namespace verbena

@@ -15,8 +15,8 @@ namespace {
 // One completion for so many sends. Large enough that completions cost nothing, small enough that
 // the send queue never fills while one is on its way.
 constexpr uint32_t kSignalIntervalMax = 32;
-// Receives posted with one call. More save doorbells, but the call is made between two messages, and
-// with 16 it was long enough to delay one in sixteen: the 99th percentile. Four fit the gap.
+// Receives posted with one call. More save doorbells, but the call is made between two messages,
+// and with 16 it was long enough to delay one in sixteen: the 99th percentile. Four fit the gap.
 constexpr uint32_t kRepostBatchMax = 4;
 
 }  // namespace
@@ -34,9 +34,9 @@ Endpoint::Endpoint(const EndpointOptions& options, EndpointId id, Handler* handl
 Endpoint::~Endpoint() = default;
 
 uint32_t Endpoint::CompletionsMax(const EndpointOptions& options) {
-  return options.ring_depth       // receives
-         + options.ring_depth     // sends
-         + 1;                     // the drain marker
+  return options.ring_depth    // receives
+         + options.ring_depth  // sends
+         + 1;                  // the drain marker
 }
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Create(Device& device, CompletionQueue& queue,
@@ -55,14 +55,14 @@ absl::Status Endpoint::Allocate(Device& device, CompletionQueue& queue) {
   domain_ = *std::move(domain);
 
   // The device writes into the receive slots, so they are memory of its liking.
-  auto receive_memory =
-      domain_->AllocateMemory(options_.ring_depth * Stride(), kAccessLocalWrite);
+  auto receive_memory = domain_->AllocateMemory(options_.ring_depth * Stride(), kAccessLocalWrite);
   if (!receive_memory.ok()) return receive_memory.status();
   receive_memory_ = *std::move(receive_memory);
 
   // It only reads the send slots: private memory, which the peer has no way to see.
   const size_t send_bytes = send_slots_ * Stride();
-  send_memory_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, (send_bytes + 4095) & ~4095)));
+  send_memory_.reset(
+      static_cast<std::byte*>(std::aligned_alloc(4096, (send_bytes + 4095) & ~4095)));
   if (send_memory_ == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for ", send_bytes, " bytes of send slots"));
@@ -78,8 +78,8 @@ absl::Status Endpoint::Allocate(Device& device, CompletionQueue& queue) {
   pair_options.recv_depth = options_.ring_depth;
   pair_options.send_sge_max = 1;
   pair_options.recv_sge_max = 1;
-  inline_bytes_max_ = std::min<uint32_t>(device.capabilities().inline_bytes_max,
-                                         sizeof(InlineSlot::bytes));
+  inline_bytes_max_ =
+      std::min<uint32_t>(device.capabilities().inline_bytes_max, sizeof(InlineSlot::bytes));
   pair_options.inline_bytes_max = inline_bytes_max_;
   auto queue_pair = domain_->CreateQueuePair(pair_options);
   if (!queue_pair.ok()) return queue_pair.status();
@@ -97,8 +97,7 @@ absl::Status Endpoint::PostRing() {
   for (uint32_t slot = 0; slot < options_.ring_depth; ++slot) {
     receive_entries_[slot] = {reinterpret_cast<uint64_t>(ReceiveSlot(slot)), options_.slot_bytes,
                               receive_memory_->local_key()};
-    released_.push_back(
-        {WorkRequestId::Receive(id_, slot).value(), {&receive_entries_[slot], 1}});
+    released_.push_back({WorkRequestId::Receive(id_, slot).value(), {&receive_entries_[slot], 1}});
   }
   absl::Status status = queue_pair_->PostRecv(released_);
   if (!status.ok()) return status;
@@ -247,8 +246,7 @@ void Endpoint::OnReceive(uint32_t slot, uint32_t bytes) {
     case FrameKind::kRequest:
     case FrameKind::kResponse:
     case FrameKind::kCancel:
-      if (handler_ != nullptr &&
-          handler_->OnFrame(slot, frame) == Disposition::kKept) {
+      if (handler_ != nullptr && handler_->OnFrame(slot, frame) == Disposition::kKept) {
         return;
       }
       break;
@@ -314,8 +312,8 @@ void Endpoint::Break(const absl::Status& why) {
 
 void Endpoint::FailProtocol(FrameDefect defect) {
   const std::string_view name = FrameDefectName(defect);
-  close_reason_ = absl::InternalError(absl::StrCat("the peer broke the protocol: ",
-                                                   absl::string_view(name.data(), name.size())));
+  close_reason_ = absl::InternalError(
+      absl::StrCat("the peer broke the protocol: ", absl::string_view(name.data(), name.size())));
   LOG(WARNING) << "closing a connection: " << close_reason_.message();
   if (state_ == State::kOpen &&
       SendClose(CloseHeader::Reason::kProtocolError, static_cast<uint32_t>(defect))) {

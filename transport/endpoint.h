@@ -141,7 +141,9 @@ class Endpoint {
   absl::Status PostRing();
 
   size_t Stride() const { return size_t{options_.slot_bytes} + kSlotColourBytes; }
-  std::byte* ReceiveSlot(uint32_t slot) { return receive_memory_->bytes().data() + slot * Stride(); }
+  std::byte* ReceiveSlot(uint32_t slot) {
+    return receive_memory_->bytes().data() + slot * Stride();
+  }
   uint32_t SendQueueFree() const { return send_depth_ - (sends_posted_ - sends_retired_); }
   bool SendSlotFree() const { return slots_used_ - slots_retired_ < send_slots_; }
   void PostPending();
@@ -159,7 +161,7 @@ class Endpoint {
   // Constant after construction.
   const EndpointOptions options_;
   const EndpointId id_;
-  const uint32_t send_depth_;       // Work requests that we allow ourselves in the send queue.
+  const uint32_t send_depth_;  // Work requests that we allow ourselves in the send queue.
   const uint32_t send_slots_;
   const uint32_t signal_interval_;  // One send in so many makes a completion.
   const uint32_t repost_batch_;     // Receives posted with one call.
@@ -180,10 +182,10 @@ class Endpoint {
   CreditAccount credits_{0, 1};
 
   // Sends, counted since the beginning; differences are what is outstanding.
-  uint32_t sends_posted_ = 0;     // Committed, so pending ones too.
-  uint32_t sends_retired_ = 0;    // Known complete, by the last signalled completion.
-  uint32_t sends_unsignaled_ = 0; // Since the last signalled one.
-  uint32_t slots_used_ = 0;       // Sends that hold one of the send slots (not inline).
+  uint32_t sends_posted_ = 0;      // Committed, so pending ones too.
+  uint32_t sends_retired_ = 0;     // Known complete, by the last signalled completion.
+  uint32_t sends_unsignaled_ = 0;  // Since the last signalled one.
+  uint32_t slots_used_ = 0;        // Sends that hold one of the send slots (not inline).
   uint32_t slots_retired_ = 0;
   uint32_t slots_unsignaled_ = 0;
 

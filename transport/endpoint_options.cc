@@ -10,15 +10,16 @@
 namespace verbena {
 
 absl::Status EndpointOptions::Validate() const {
-  if (ring_depth < kRingDepthMin || ring_depth > kRingDepthMax || !std::has_single_bit(ring_depth)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("EndpointOptions::ring_depth is ", ring_depth, ": it must be a power of two ",
-                     "from ", kRingDepthMin, " to ", kRingDepthMax));
+  if (ring_depth < kRingDepthMin || ring_depth > kRingDepthMax ||
+      !std::has_single_bit(ring_depth)) {
+    return absl::InvalidArgumentError(absl::StrCat("EndpointOptions::ring_depth is ", ring_depth,
+                                                   ": it must be a power of two ", "from ",
+                                                   kRingDepthMin, " to ", kRingDepthMax));
   }
   if (slot_bytes < kSlotBytesMin || slot_bytes > kSlotBytesMax || slot_bytes % 64 != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("EndpointOptions::slot_bytes is ", slot_bytes, ": it must be a multiple of 64 ",
-                     "from ", kSlotBytesMin, " to ", kSlotBytesMax));
+    return absl::InvalidArgumentError(absl::StrCat("EndpointOptions::slot_bytes is ", slot_bytes,
+                                                   ": it must be a multiple of 64 ", "from ",
+                                                   kSlotBytesMin, " to ", kSlotBytesMax));
   }
   if (post_batch_max < 1 || post_batch_max > kPostBatchBound) {
     return absl::InvalidArgumentError(absl::StrCat("EndpointOptions::post_batch_max is ",

@@ -152,7 +152,7 @@ class Poller {
   TimerWheel timers_;
 
   std::array<WorkCompletion, kBatch> completions_;
-  std::vector<Entry> entries_;          // By EndpointId::index.
+  std::vector<Entry> entries_;  // By EndpointId::index.
   std::vector<uint16_t> free_indices_;
   std::vector<Endpoint*> service_list_;
   std::vector<Endpoint*> servicing_;

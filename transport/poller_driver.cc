@@ -31,8 +31,8 @@ PollerDriver::PollerDriver(Poller& poller, const PollOptions& options, Kind kind
     : poller_(poller),
       options_(options),
       kind_(kind),
-      spin_ticks_(cycles_.NsToTicks(
-          static_cast<uint64_t>(std::chrono::nanoseconds(options.spin).count()))),
+      spin_ticks_(
+          cycles_.NsToTicks(static_cast<uint64_t>(std::chrono::nanoseconds(options.spin).count()))),
       holder_wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       background_wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   PCHECK(holder_wake_fd_.get() >= 0 && background_wake_fd_.get() >= 0) << "eventfd";
@@ -227,7 +227,8 @@ void PollerDriver::WaitForEvents(const UniqueFd& wake_fd, int64_t bound_ns) {
   const auto [channel_fd, manager_fd] = poller_.fds();
   std::array<pollfd, 3> fds = {pollfd{wake_fd.get(), POLLIN, 0}, pollfd{channel_fd, POLLIN, 0},
                                pollfd{manager_fd, POLLIN, 0}};
-  const timespec timeout = {.tv_sec = bound_ns / 1'000'000'000, .tv_nsec = bound_ns % 1'000'000'000};
+  const timespec timeout = {.tv_sec = bound_ns / 1'000'000'000,
+                            .tv_nsec = bound_ns % 1'000'000'000};
   ppoll(fds.data(), fds.size(), &timeout, nullptr);
   if ((fds[0].revents & POLLIN) != 0) {
     uint64_t count;

@@ -44,21 +44,21 @@ class SharedReceiveQueue {
 };
 
 struct QueuePairOptions {
-  CompletionQueue* send_queue = nullptr;           // Completions of sends. Must outlive the pair.
-  CompletionQueue* recv_queue = nullptr;           // Completions of receives; may be the same.
-  SharedReceiveQueue* shared_receive = nullptr;    // Then recv_depth is ignored.
-  uint32_t send_depth = 128;                       // Work requests, signalled or not.
+  CompletionQueue* send_queue = nullptr;         // Completions of sends. Must outlive the pair.
+  CompletionQueue* recv_queue = nullptr;         // Completions of receives; may be the same.
+  SharedReceiveQueue* shared_receive = nullptr;  // Then recv_depth is ignored.
+  uint32_t send_depth = 128;                     // Work requests, signalled or not.
   uint32_t recv_depth = 128;
   uint32_t send_sge_max = 2;
   uint32_t recv_sge_max = 1;
   uint32_t inline_bytes_max = 0;
-  bool signal_all = false;                         // Every send makes a completion.
+  bool signal_all = false;  // Every send makes a completion.
 };
 
 // Values of `enum ibv_qp_state`.
 enum class QueuePairState : uint32_t {
   kReset = 0,
-  kInit = 1,   // Receives may be posted; nothing moves.
+  kInit = 1,  // Receives may be posted; nothing moves.
   kReadyToReceive = 2,
   kReadyToSend = 3,
   kError = 6,
@@ -69,7 +69,7 @@ struct QueuePairCounters {
   uint64_t receiver_not_ready = 0;  // Times a send of ours met no receive at the peer.
   uint64_t messages_sent = 0;
   uint64_t messages_received = 0;
-  uint64_t bytes_staged = 0;        // Bytes that took one more copy (capabilities.h).
+  uint64_t bytes_staged = 0;  // Bytes that took one more copy (capabilities.h).
 };
 
 class QueuePair {

@@ -89,8 +89,8 @@ absl::StatusOr<Hello> DecodeHello(std::span<const std::byte> private_data) {
       hello.slot_bytes < kSlotBytesMin || hello.slot_bytes > kSlotBytesMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("the peer's hello is out of bounds: ring depth ", hello.ring_depth, " (",
-                     kRingDepthMin, " to ", kRingDepthMax, "), slot bytes ", hello.slot_bytes,
-                     " (", kSlotBytesMin, " to ", kSlotBytesMax, ")"));
+                     kRingDepthMin, " to ", kRingDepthMax, "), slot bytes ", hello.slot_bytes, " (",
+                     kSlotBytesMin, " to ", kSlotBytesMax, ")"));
   }
   return hello;
 }
@@ -106,9 +106,9 @@ absl::Status DecodeRefusal(std::span<const std::byte> private_data) {
           "the server speaks version ", refusal.limit, " of the wire protocol and this side ",
           "version ", kWireVersion, ": update the older of the two"));
     case Refusal::Reason::kConnections:
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "the server has all the connections it takes, ", refusal.limit,
-          ": close some, or raise ServerOptions::connections_max"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the server has all the connections it takes, ", refusal.limit,
+                       ": close some, or raise ServerOptions::connections_max"));
     case Refusal::Reason::kShuttingDown:
       return absl::UnavailableError("the server is shutting down: try again, or another one");
     case Refusal::Reason::kMalformed:

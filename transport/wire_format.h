@@ -88,8 +88,8 @@ static_assert(sizeof(FrameHeader) == 8);
 
 struct RequestHeader {
   FrameHeader frame;
-  uint64_t method_id;    // MethodId(), rpc/method.h.
-  uint32_t timeout_us;   // Time left; kNoTimeout: none, or more than 71 minutes.
+  uint64_t method_id;   // MethodId(), rpc/method.h.
+  uint32_t timeout_us;  // Time left; kNoTimeout: none, or more than 71 minutes.
   uint32_t reserved = 0;
   // Then the message, to the end of the frame.
 };
@@ -118,8 +118,7 @@ static_assert(sizeof(CloseHeader) == 16);
 // Writing headers. A header is stored eight bytes at a time, because the device copies it a few
 // nanoseconds later, and a load that spans two stores still on their way waits for both.
 inline void StoreHeaderWord(std::byte* to, uint64_t word) { __builtin_memcpy(to, &word, 8); }
-inline void WriteFrameHeader(std::byte* frame, FrameKind kind, uint16_t credits,
-                             uint32_t call_id) {
+inline void WriteFrameHeader(std::byte* frame, FrameKind kind, uint16_t credits, uint32_t call_id) {
   StoreHeaderWord(frame, uint64_t{static_cast<uint8_t>(kind)} | uint64_t{credits} << 16 |
                              uint64_t{call_id} << 32);
 }
@@ -139,14 +138,14 @@ inline void WriteCloseFields(std::byte* frame, CloseHeader::Reason reason, uint3
 // What can be wrong with a frame. Values travel in CloseHeader::detail.
 enum class FrameDefect : uint32_t {
   kNone = 0,
-  kShort = 1,            // Ends before its header does.
+  kShort = 1,  // Ends before its header does.
   kUnknownKind = 2,
   kReservedBits = 3,
-  kCallId = 4,           // Zero where one is needed, or the other way round; or out of range.
+  kCallId = 4,  // Zero where one is needed, or the other way round; or out of range.
   kStatusCode = 5,
-  kTooManyCredits = 6,   // More than were spent.
-  kTrailingBytes = 7,    // kCancel, kGrant and kClose have no payload.
-  kWrongDirection = 8,   // A response to a server, or a request to a client.
+  kTooManyCredits = 6,  // More than were spent.
+  kTrailingBytes = 7,   // kCancel, kGrant and kClose have no payload.
+  kWrongDirection = 8,  // A response to a server, or a request to a client.
 };
 std::string_view FrameDefectName(FrameDefect defect);
 

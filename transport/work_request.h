@@ -37,7 +37,7 @@ struct RemoteKey {
 using AccessFlags = uint32_t;
 inline constexpr AccessFlags kAccessLocalRead = 0;  // Always granted.
 inline constexpr AccessFlags kAccessLocalWrite = 1u << 0;
-inline constexpr AccessFlags kAccessRemoteWrite = 1u << 1;   // Requires kAccessLocalWrite.
+inline constexpr AccessFlags kAccessRemoteWrite = 1u << 1;  // Requires kAccessLocalWrite.
 inline constexpr AccessFlags kAccessRemoteRead = 1u << 2;
 inline constexpr AccessFlags kAccessRemoteAtomic = 1u << 3;  // Requires kAccessLocalWrite.
 inline constexpr AccessFlags kAccessWindowBind = 1u << 4;    // A memory window may be bound to it.
