@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,8 @@ template <class Header>
 Frame MakeFrame(const Header& header, std::string_view payload = {}) {
   Frame frame(sizeof(header) + payload.size());
   std::memcpy(frame.data(), &header, sizeof(header));
-  std::memcpy(frame.data() + sizeof(header), payload.data(), payload.size());
+  const auto bytes = std::as_bytes(std::span(payload));
+  std::copy(bytes.begin(), bytes.end(), frame.begin() + sizeof(header));
   return frame;
 }
 

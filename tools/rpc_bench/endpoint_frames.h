@@ -6,9 +6,9 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 #include "verbena/transport/wire_format.h"
@@ -37,11 +37,11 @@ inline std::span<const std::byte> ResponsePayload(std::span<const std::byte> fra
 // Write a frame, all but what Endpoint::Commit writes, to what Endpoint::Reserve gave.
 inline void WriteRequest(std::byte* frame, uint64_t method_id, std::span<const std::byte> payload) {
   WriteRequestFields(frame, method_id, kNoTimeout);
-  std::memcpy(frame + sizeof(RequestHeader), payload.data(), payload.size());
+  std::copy(payload.begin(), payload.end(), frame + sizeof(RequestHeader));
 }
 inline void WriteResponse(std::byte* frame, std::span<const std::byte> payload) {
   WriteResponseFields(frame, /*status_code=*/0);
-  std::memcpy(frame + sizeof(ResponseHeader), payload.data(), payload.size());
+  std::copy(payload.begin(), payload.end(), frame + sizeof(ResponseHeader));
 }
 
 }  // namespace verbena::bench
