@@ -14,7 +14,7 @@ namespace {
 
 // How late a cancelled context is noticed at most, give or take a tick.
 constexpr int64_t kCancelScanNs = 5'000'000;
-// A caller that sleeps looks this often whether the poller has become free for it.
+// A caller that sleeps is woken when its call ends; should that fail, it looks this often itself.
 constexpr int64_t kWaitBoundNs = 10'000'000;
 
 absl::Status DeadlinePassed(bool sent) {

@@ -81,20 +81,12 @@ void ClientConnection::ShutDown() {
   FailAllOnPoller(cancelled, cancelled);
   poller_->Cancel(&cancel_scan_);
   TellWaitersOnPoller(cancelled);
-  const auto step_until = [this](int64_t bound_ns, auto done) {
-    const int64_t end_ns = poller_->NowNs() + bound_ns;
-    while (!done() && poller_->NowNs() < end_ns) {
-      poller_->Arm();  // Looks at connection events and graves in every step.
-      poller_->RunOnce();
-    }
-  };
   if (endpoint_ != nullptr) {
     endpoint_->Close();
-    step_until(kCloseBoundNs, [this] { return endpoint_ == nullptr; });
+    poller_->RunUntil(kCloseBoundNs, [this] { return endpoint_ == nullptr; });
     if (endpoint_ != nullptr) poller_->Bury(std::move(endpoint_));
   }
-  // Poller::Bury's own bound ends this one.
-  step_until(2'000'000'000, [this] { return poller_->endpoint_count() == 0; });
+  poller_->Drain();
 }
 
 ChannelStatistics ClientConnection::statistics() const {

@@ -47,7 +47,6 @@ void ServerCallPool::Return(ServerCall* call) {
   call->method->descriptor->response->clear(call->messages.response);
   messages_[call->method->index].pairs.push_back(call->messages);
   call->status = absl::OkStatus();
-  call->running = false;
   call->next = free_;
   free_ = call;
 }

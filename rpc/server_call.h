@@ -37,7 +37,6 @@ class ServerCall final : public PollerTimer {
   ServerContext context;
   MessagePair messages;
   absl::Status status;    // What the handler returned.
-  bool running = false;   // On the executor.
   bool answered = false;  // Nobody waits for it any more: deadline, cancel, or connection gone.
   ServerCall* next = nullptr;  // In the pool, or among its connection's calls.
   ServerCall* previous = nullptr;

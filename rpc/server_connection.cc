@@ -78,6 +78,10 @@ void ServerConnection::CancelCalls() {
   for (ServerCall* call = calls_; call != nullptr; call = call->next) call->context.Cancel();
   // A client that takes no answers must not keep the server from ending.
   ending_ = true;
+  DropUnanswered();
+}
+
+void ServerConnection::DropUnanswered() {
   for (ServerCall* call : unanswered_) ReturnInFlight(call);
   unanswered_.clear();
 }
@@ -87,17 +91,14 @@ void ServerConnection::OnClosed(const absl::Status& why) {
   poller_.CountReceiverNotReady(endpoint_->queue_pair().counters().receiver_not_ready);
   deferred_.clear();
   deferred_first_ = 0;
-  for (ServerCall* call : unanswered_) {
-    ReturnInFlight(call);
-  }
-  unanswered_.clear();
+  DropUnanswered();
   for (ServerCall* call = calls_; call != nullptr; call = call->next) {
     poller_.poller().Cancel(call);
     call->answered = true;
     call->context.Cancel();
   }
   poller_.poller().Bury(std::move(endpoint_));
-  poller_.OnConnectionClosed(this);
+  poller_.OnConnectionClosed();
 }
 
 // ---- Requests ----
@@ -205,7 +206,6 @@ void ServerConnection::RunOnExecutor(ServerCall* call) {
   ++calls_in_flight_;
   poller_.CountInFlight(1);
   AddCall(call);
-  call->running = true;
   if (call->context.deadline_ns() != ServerContext::kNoDeadline) {
     poller_.poller().Schedule(call, call->context.deadline_ns());
   }
@@ -243,7 +243,7 @@ void ServerConnection::FinishOnPoller(ServerCall* call) {
     }
   }
   ReturnInFlight(call);
-  if (finished()) poller_.OnConnectionClosed(this);
+  if (finished()) poller_.OnConnectionClosed();
 }
 
 void ServerConnection::DeadlineOnPoller(ServerCall* call) {
@@ -296,7 +296,7 @@ void ServerConnection::RemoveCall(ServerCall* call) {
 void ServerConnection::Answer(ServerCall* call) {
   if (call->context.deadline_ns() != ServerContext::kNoDeadline &&
       poller_.poller().NowNs() >= call->context.deadline_ns()) [[unlikely]] {
-    if (call->status.ok() || !absl::IsDeadlineExceeded(call->status)) poller_.CountDeadline();
+    if (!absl::IsDeadlineExceeded(call->status)) poller_.CountDeadline();
     SendStatus(call->id, DeadlinePassed());
     return;
   }

@@ -69,6 +69,7 @@ class ServerConnection final : private Endpoint::Handler {
   void SendResponse(uint32_t call_id, const MethodDescriptor& method, const void* response);
   void SendStatus(uint32_t call_id, const absl::Status& status);
   void ReturnInFlight(ServerCall* call);
+  void DropUnanswered();
   void AddCall(ServerCall* call);
   void RemoveCall(ServerCall* call);
 

@@ -36,12 +36,7 @@ ServerPoller::~ServerPoller() {
   if (poller_ == nullptr) return;
   while (poller_->HasTasks()) poller_->RunOnce();  // They own what they carry.
   connections_.clear();
-  constexpr int64_t kBoundNs = 2'000'000'000;  // Poller::Bury's own bound is half of it.
-  const int64_t end_ns = poller_->NowNs() + kBoundNs;
-  while (poller_->endpoint_count() > 0 && poller_->NowNs() < end_ns) {
-    poller_->Arm();  // Looks at graves in every step.
-    poller_->RunOnce();
-  }
+  poller_->Drain();
 }
 
 // ---- Any thread ----
@@ -99,7 +94,7 @@ void ServerPoller::AcceptOnPoller(std::unique_ptr<ConnectionRequest> request, co
 }
 
 // May be called from inside the connection, so it is freed in a later step.
-void ServerPoller::OnConnectionClosed(ServerConnection*) {
+void ServerPoller::OnConnectionClosed() {
   if (free_submitted_) return;
   free_submitted_ = poller_->Submit({[](void* argument) {
                                        auto* self = static_cast<ServerPoller*>(argument);

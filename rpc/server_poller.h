@@ -60,7 +60,7 @@ class ServerPoller {
   const MethodTable& methods() const { return methods_; }
   ServerCallPool& calls() { return calls_; }
   bool shutting_down() const { return shutting_down_.load(std::memory_order_relaxed); }
-  void OnConnectionClosed(ServerConnection* connection);
+  void OnConnectionClosed();
 
   void CountInFlight(int64_t change) {
     counters_.calls_in_flight.Add(static_cast<uint64_t>(change));

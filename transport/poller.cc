@@ -203,8 +203,7 @@ void Poller::Free(Endpoint& endpoint) {
 void Poller::Arm() {
   absl::Status status = completion_queue_->Arm(/*solicited_only=*/false);
   CHECK(status.ok()) << status;
-  next_housekeeping_ = 0;  // The step after this looks at everything.
-  steps_ = kStepsPerClock;
+  LookAtEverything();
 }
 
 int64_t Poller::SleepBoundNs() const {
@@ -219,8 +218,7 @@ int64_t Poller::SleepBoundNs() const {
 
 void Poller::Woken() {
   channel_->Drain();
-  next_housekeeping_ = 0;
-  steps_ = kStepsPerClock;
+  LookAtEverything();
 }
 
 }  // namespace verbena

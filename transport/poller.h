@@ -64,6 +64,20 @@ class Poller {
   // Polls once, dispatches, runs submitted tasks and, now and then, housekeeping. Returns how many
   // completions, tasks and events it handled; 0 means idle.
   size_t RunOnce();
+  // Steps, looking at everything in each, until `done()` or until about `bound_ns` have passed. For
+  // endings, when nobody drives the poller any more.
+  template <class Done>
+  void RunUntil(int64_t bound_ns, Done done) {
+    const int64_t end_ns = NowNs() + bound_ns;
+    while (!done() && NowNs() < end_ns) {
+      LookAtEverything();
+      RunOnce();
+    }
+  }
+  // RunUntil every endpoint is freed. All are buried, so Bury's own bound ends this one, too.
+  void Drain() {
+    RunUntil(2 * kDrainBoundNs, [this] { return endpoint_count() == 0; });
+  }
   // Any thread. False when the queue is full; back off and try again.
   bool Submit(PollerTask task) { return tasks_.TryPush(std::move(task)); }
   bool HasTasks() const { return !tasks_.Empty(); }
@@ -130,6 +144,11 @@ class Poller {
   static constexpr uint32_t kPollsPerStep = 8;
 
   Poller(Device& device, const Clock& clock);
+  // The next step does its housekeeping, whenever the last was.
+  void LookAtEverything() {
+    next_housekeeping_ = 0;
+    steps_ = kStepsPerClock;
+  }
   size_t PollCompletions();
   void Dispatch(const WorkCompletion& completion, bool batching);
   void ServiceEndpoints();

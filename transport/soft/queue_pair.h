@@ -201,7 +201,6 @@ class SoftQueuePair final : public QueuePair {
   Outcome FailAtPeer(const SendWorkRequest& request, CompletionStatus status, Fault fault);
 
   // recv_engine.cc
-  void Describe(const RecvWorkRequest& request, PostedReceive* posted) const;
   void PublishReceive(const PostedReceive& posted);
   void StoreReceiveTail();
   // False: the entry has to wait for a shared receive, or may not be there at all.
