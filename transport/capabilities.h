@@ -22,6 +22,9 @@ struct Capabilities {
   bool shared_receive_queue = false;
   bool receiver_not_ready = false;  // False: a SEND without a RECV ends the connection (iWARP).
   bool error_tells_sender = false;  // False: success says nothing of the peer (iWARP).
+  // True: the accepting side may send only after it has received something (iWARP: RFC 5044,
+  // section 7.1.3), so the connecting side sends a frame at once.
+  bool connecting_side_sends_first = false;
 
   // Remote rights may be given to memory that the user allocated. False: only to memory from
   // ProtectionDomain::AllocateMemory; RegisterMemory then refuses remote rights.

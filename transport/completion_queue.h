@@ -47,6 +47,11 @@ class CompletionQueue {
   // Entries it can hold. The sum of the depths of all queues attached never exceeds this: a queue
   // pair that would overflow it is refused at creation.
   virtual uint32_t depth() const = 0;
+
+  // OK until the device said that it or this queue is broken (IBV_EVENT_CQ_ERR,
+  // IBV_EVENT_DEVICE_FATAL); then why, for ever: no completion may come any more, not even a
+  // flushed one. Cheap: a poller asks every 100 us.
+  virtual absl::Status status() const { return absl::OkStatus(); }
 };
 
 }  // namespace verbena
