@@ -48,6 +48,7 @@ struct ChannelStatistics {
   uint64_t calls_failed = 0;
   uint64_t connects = 0;            // Connections made,
   uint64_t disconnects = 0;         // and those of them that are over.
+  uint64_t peers_lost = 0;          // Of these: ended by EndpointOptions::detection_time.
   uint64_t receiver_not_ready = 0;  // Must be 0: credits make it impossible.
 };
 

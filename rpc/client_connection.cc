@@ -17,8 +17,6 @@ namespace {
 
 // A full queue makes a starting thread wait, so its size bounds memory and nothing else.
 constexpr size_t kStartsMax = 1024;
-// How long the end of a channel may wait for its close frame to go out.
-constexpr int64_t kCloseBoundNs = 100'000'000;
 // The last line of defence against a wait that nobody ends: look again.
 constexpr int64_t kWaitBoundNs = 100'000'000;
 
@@ -83,7 +81,6 @@ void ClientConnection::ShutDown() {
   TellWaitersOnPoller(cancelled);
   if (endpoint_ != nullptr) {
     endpoint_->Close();
-    poller_->RunUntil(kCloseBoundNs, [this] { return endpoint_ == nullptr; });
     if (endpoint_ != nullptr) poller_->Bury(std::move(endpoint_));
   }
   poller_->Drain();
@@ -96,6 +93,7 @@ ChannelStatistics ClientConnection::statistics() const {
   result.calls_failed = calls_failed_.value();
   result.connects = connects_.value();
   result.disconnects = disconnects_.value();
+  result.peers_lost = peers_lost_.value();
   result.receiver_not_ready = receiver_not_ready_.value();
   return result;
 }
@@ -165,7 +163,7 @@ void ClientConnection::EstablishedOnPoller(const ConnectionEvent& event) {
     ConnectFailedOnPoller(hello.status());
     return;
   }
-  endpoint_->Open(*hello);
+  endpoint_->Open(*hello, Endpoint::Side::kConnecting);
   state_ = State::kReady;
   backoff_ns_ = 0;
   connects_.Add(1);
@@ -193,6 +191,7 @@ void ClientConnection::ConnectFailedOnPoller(const absl::Status& why) {
 
 void ClientConnection::OnClosed(const absl::Status& why) {
   receiver_not_ready_.Add(endpoint_->queue_pair().counters().receiver_not_ready);
+  if (endpoint_->peer_lost()) peers_lost_.Add(1);
   if (state_ == State::kConnecting) {  // Frames may come before the event does.
     ConnectFailedOnPoller(why);
     return;

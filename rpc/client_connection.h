@@ -91,6 +91,7 @@ class ClientConnection final : private Endpoint::Handler {
   Endpoint::Disposition OnFrame(uint32_t slot, std::span<const std::byte> frame) override;
   void OnWritable() override;
   void OnClosed(const absl::Status& why) override;
+  bool AwaitsPeer() const override { return calls_.in_use() > 0; }
 
   // Constant after construction.
   const std::string target_;
@@ -130,6 +131,7 @@ class ClientConnection final : private Endpoint::Handler {
   SingleWriterCounter calls_failed_;
   SingleWriterCounter connects_;
   SingleWriterCounter disconnects_;
+  SingleWriterCounter peers_lost_;
   SingleWriterCounter receiver_not_ready_;
 };
 

@@ -34,6 +34,7 @@ struct ServerStatistics {
   uint64_t calls_in_flight = 0;  // Handlers running on the executor.
   uint64_t calls_deadline_exceeded = 0;
   uint64_t protocol_errors = 0;     // Connections closed for what the peer sent.
+  uint64_t peers_lost = 0;          // Connections ended by EndpointOptions::detection_time.
   uint64_t receiver_not_ready = 0;  // Must be 0: credits make it impossible.
 };
 

@@ -63,7 +63,7 @@ absl::Status ServerConnection::Accept(std::unique_ptr<ConnectionRequest> request
 void ServerConnection::OnEvent(ConnectionEvent& event, const Hello& hello) {
   if (endpoint_ == nullptr) return;
   if (event.type == ConnectionEvent::Type::kEstablished) {
-    endpoint_->Open(hello);
+    endpoint_->Open(hello, Endpoint::Side::kAccepting);
     endpoint_->WantWritable();  // Requests may have come before this event did.
   } else {
     endpoint_->Break(event.status);
@@ -88,6 +88,7 @@ void ServerConnection::DropUnanswered() {
 
 void ServerConnection::OnClosed(const absl::Status& why) {
   if (absl::IsInternal(why)) poller_.CountProtocolError();
+  if (endpoint_->peer_lost()) poller_.CountPeerLost();
   poller_.CountReceiverNotReady(endpoint_->queue_pair().counters().receiver_not_ready);
   deferred_.clear();
   deferred_first_ = 0;

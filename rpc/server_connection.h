@@ -56,6 +56,7 @@ class ServerConnection final : private Endpoint::Handler {
   Endpoint::Disposition OnFrame(uint32_t slot, std::span<const std::byte> frame) override;
   void OnWritable() override;
   void OnClosed(const absl::Status& why) override;
+  bool AwaitsPeer() const override { return calls_in_flight_ > 0; }
 
   void Process(std::span<const std::byte> frame);
   void RunInline(ServerCall* call);

@@ -31,6 +31,7 @@ struct ServerPollerCounters {
   SingleWriterCounter calls_in_flight;
   SingleWriterCounter deadlines;
   SingleWriterCounter protocol_errors;
+  SingleWriterCounter peers_lost;
   SingleWriterCounter receiver_not_ready;
 };
 
@@ -68,6 +69,7 @@ class ServerPoller {
   void CountCall() { counters_.calls.Add(1); }
   void CountDeadline() { counters_.deadlines.Add(1); }
   void CountProtocolError() { counters_.protocol_errors.Add(1); }
+  void CountPeerLost() { counters_.peers_lost.Add(1); }
   void CountReceiverNotReady(uint64_t count) { counters_.receiver_not_ready.Add(count); }
 
  private:

@@ -248,6 +248,7 @@ ServerStatistics ServerRuntime::StatisticsLocked() const {
     result.calls_in_flight += counters.calls_in_flight.value();
     result.calls_deadline_exceeded += counters.deadlines.value();
     result.protocol_errors += counters.protocol_errors.value();
+    result.peers_lost += counters.peers_lost.value();
     result.receiver_not_ready += counters.receiver_not_ready.value();
   });
   return result;

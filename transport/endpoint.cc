@@ -18,6 +18,17 @@ constexpr uint32_t kSignalIntervalMax = 32;
 // Receives posted with one call. More save doorbells, but the call is made between two messages,
 // and with 16 it was long enough to delay one in sixteen: the 99th percentile. Four fit the gap.
 constexpr uint32_t kRepostBatchMax = 4;
+// Work requests in the send queue beside the frames.
+constexpr uint32_t kDrainMarkers = 1;
+constexpr uint32_t kProbes = 1;
+
+// A probe is an operation of no bytes that succeeds only when the peer's NIC answered, and that
+// the peer's process knows nothing of: no receive, no credit. A WRITE is the cheapest; where its
+// success says nothing of the peer only a READ will do. Keys of empty ones are not checked
+// (InfiniBand specification vol. 1, C9-88).
+Opcode ProbeOpcode(const Capabilities& can) {
+  return can.error_tells_sender ? Opcode::kWrite : Opcode::kRead;
+}
 
 }  // namespace
 
@@ -29,14 +40,15 @@ Endpoint::Endpoint(const EndpointOptions& options, EndpointId id, Handler* handl
       signal_interval_(std::min(kSignalIntervalMax, options.ring_depth / 4)),
       repost_batch_(std::min(kRepostBatchMax, options.ring_depth / 8)),
       send_memory_(nullptr, &std::free),
-      handler_(handler) {}
+      handler_(handler),
+      watch_(options.detection_time) {}
 
 Endpoint::~Endpoint() = default;
 
 uint32_t Endpoint::CompletionsMax(const EndpointOptions& options) {
   return options.ring_depth    // receives
          + options.ring_depth  // sends
-         + 1;                  // the drain marker
+         + kDrainMarkers + kProbes;
 }
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Create(Device& device, CompletionQueue& queue,
@@ -74,13 +86,16 @@ absl::Status Endpoint::Allocate(Device& device, CompletionQueue& queue) {
   QueuePairOptions pair_options;
   pair_options.send_queue = &queue;
   pair_options.recv_queue = &queue;
-  pair_options.send_depth = send_depth_ + 1;  // The drain marker.
+  pair_options.send_depth = send_depth_ + kDrainMarkers + kProbes;
   pair_options.recv_depth = options_.ring_depth;
   pair_options.send_sge_max = 1;
   pair_options.recv_sge_max = 1;
   inline_bytes_max_ =
       std::min<uint32_t>(device.capabilities().inline_bytes_max, sizeof(InlineSlot::bytes));
   pair_options.inline_bytes_max = inline_bytes_max_;
+  probe_opcode_ = ProbeOpcode(device.capabilities());
+  success_is_answer_ = device.capabilities().error_tells_sender;
+  connecting_side_sends_first_ = device.capabilities().connecting_side_sends_first;
   auto queue_pair = domain_->CreateQueuePair(pair_options);
   if (!queue_pair.ok()) return queue_pair.status();
   queue_pair_ = *std::move(queue_pair);
@@ -114,13 +129,20 @@ Hello Endpoint::MakeHello(uint64_t epoch) const {
   return hello;
 }
 
-void Endpoint::Open(const Hello& peer) {
+void Endpoint::Open(const Hello& peer, Side side) {
   DCHECK(state_ == State::kConnecting);
   const uint32_t reposted = credits_.unreported();  // Frames may have come before the event.
   credits_ = CreditAccount(peer.ring_depth, options_.ring_depth);
   credits_.Reposted(reposted);
   frame_bytes_max_ = std::min(options_.slot_bytes, peer.slot_bytes);
   state_ = State::kOpen;
+  if (!connecting_side_sends_first_) return;
+  if (side == Side::kConnecting) {
+    SendGrant();  // Of nothing: it sets the other side's tongue free.
+  } else {
+    peer_speaks_first_ = true;
+    watch_.ExpectFirstWord();
+  }
 }
 
 // ---- Sending ----
@@ -198,6 +220,8 @@ void Endpoint::Service() {
 }
 
 void Endpoint::ServiceIdle() {
+  if (watch_.suspected()) [[unlikely]]
+    JudgePeer();
   if (released_.size() < repost_batch_ || state_ == State::kDraining) return;
   PostReleased();
   if (GrantDue()) SendGrant();
@@ -207,6 +231,44 @@ void Endpoint::SendGrant() {
   std::byte* memory = Reserve(sizeof(FrameHeader), CreditClass::kGrant);
   if (memory == nullptr) return;  // Due still; the next Service tries again.
   Commit(FrameKind::kGrant, /*call_id=*/0);
+}
+
+// ---- The peer that may have vanished ----
+
+bool Endpoint::LookAtPeer(int64_t now_ns) {
+  if (state_ != State::kOpen || !watch_.enabled()) return false;
+  const auto awaited = [this] {
+    return want_writable_ || (handler_ != nullptr && handler_->AwaitsPeer());
+  };
+  const PeerWatch::Verdict verdict = watch_.Look(now_ns, heard_, awaited);
+  if (verdict == PeerWatch::Verdict::kAsk && MaySend()) PostProbe();
+  return verdict == PeerWatch::Verdict::kSuspect;
+}
+
+void Endpoint::PostProbe() {
+  // One from before something else was heard is as good a question.
+  if (probe_outstanding_) return;
+  if (pending_ != 0) PostPending();  // The probe's id says that all sends so far are before it.
+  SendWorkRequest probe;
+  probe.wr_id = WorkRequestId::Probe(id_, sends_posted_, slots_used_).value();
+  probe.opcode = probe_opcode_;
+  probe.flags = kSendSignaled;
+  if (absl::Status status = queue_pair_->PostSend({&probe, 1}); !status.ok()) {
+    Break(status);
+    return;
+  }
+  probe_outstanding_ = true;
+}
+
+void Endpoint::JudgePeer() {
+  if (!watch_.IsLost(heard_) || state_ != State::kOpen) return;
+  peer_lost_ = true;
+  Fail(absl::UnavailableError(absl::StrCat(
+      "the peer did not answer for ", watch_.silent_ns() / 1'000'000,
+      " ms and is taken for gone (EndpointOptions::detection_time is ",
+      options_.detection_time.count(),
+      " ms): see whether its host runs and can be reached; raise detection_time if the network "
+      "may pause for so long")));
 }
 
 // ---- Receiving ----
@@ -219,6 +281,7 @@ void Endpoint::OnCompletion(const WorkCompletion& completion) {
   } else if (id.is_send()) {
     OnSent(id);
   } else {
+    ++heard_;
     OnReceive(id.slot(), completion.byte_length);
   }
 }
@@ -226,7 +289,18 @@ void Endpoint::OnCompletion(const WorkCompletion& completion) {
 void Endpoint::OnSent(WorkRequestId id) {
   sends_retired_ = id.SendCount(sends_retired_);
   slots_retired_ = id.SlotCount(slots_retired_);
-  if (state_ == State::kClosing && sends_retired_ == sends_posted_) Fail(close_reason_);
+  if (id.is_probe()) probe_outstanding_ = false;
+  if (success_is_answer_ || id.is_probe()) ++heard_;
+  if (state_ == State::kClosing) OnSentWhileClosing(id.is_probe());
+}
+
+void Endpoint::OnSentWhileClosing(bool probe) {
+  if (sends_retired_ != sends_posted_) return;
+  if (success_is_answer_ || probe) {
+    Fail(close_reason_);
+  } else {
+    PostProbe();  // Its answer says that the close frame has arrived.
+  }
 }
 
 void Endpoint::OnReceive(uint32_t slot, uint32_t bytes) {
@@ -324,6 +398,7 @@ void Endpoint::FailProtocol(FrameDefect defect) {
 }
 
 void Endpoint::Close() {
+  if (state_ == State::kClosing) return;
   close_reason_ = absl::UnavailableError("this side closed the connection");
   if (state_ != State::kOpen || !SendClose(CloseHeader::Reason::kGoingAway, 0)) {
     Fail(close_reason_);
@@ -332,6 +407,7 @@ void Endpoint::Close() {
 
 // False when it can't be sent now; then the queue pair's end has to tell the peer.
 bool Endpoint::SendClose(CloseHeader::Reason reason, uint32_t detail) {
+  if (!MaySend()) return false;
   std::byte* memory = Reserve(sizeof(CloseHeader), CreditClass::kClose);
   if (memory == nullptr) return false;
   WriteCloseFields(memory, reason, detail);

@@ -6,6 +6,7 @@
 //
 //   Reserve -> fill in place -> Commit        one frame; posted at once or batched until Service
 //   OnCompletion -> Handler::OnFrame          one frame received; read in place
+//   LookAtPeer -> probe -> suspicion -> Fail  a peer that vanished
 //   Fail or Close -> ... -> drained()         nothing of it is the device's any more
 //
 // Threads: the poller's, for every function. Lifetime: owned by the connection above it; when that
@@ -27,6 +28,7 @@
 #include "verbena/transport/credit_account.h"
 #include "verbena/transport/device.h"
 #include "verbena/transport/endpoint_options.h"
+#include "verbena/transport/peer_watch.h"
 #include "verbena/transport/wire_format.h"
 #include "verbena/transport/work_request_id.h"
 
@@ -48,10 +50,16 @@ class Endpoint {
     virtual void OnWritable() = 0;
     // Once, and the last call: the connection is over and why. Slots that were kept are gone.
     virtual void OnClosed(const absl::Status& why) = 0;
+    // Whether something of the layer above ends only when the peer answers: then a silent peer is
+    // asked sooner whether it is there.
+    virtual bool AwaitsPeer() const { return true; }
 
    protected:
     ~Handler() = default;
   };
+
+  // Which side of the connection this is.
+  enum class Side { kConnecting, kAccepting };
 
   // Makes the queue pair and its memory, and posts the whole receive ring, so that the peer may
   // send the moment it is connected. Slow: registers memory. `handler` must outlive the endpoint
@@ -71,7 +79,7 @@ class Endpoint {
   EndpointId id() const { return id_; }
   Hello MakeHello(uint64_t epoch) const;
   // Connected: sending may begin.
-  void Open(const Hello& peer);
+  void Open(const Hello& peer, Side side);
   bool is_open() const { return state_ == State::kOpen; }
 
   // ---- Sending ----
@@ -97,10 +105,22 @@ class Endpoint {
   // can wait no longer. The poller calls this once after each batch of completions, and after
   // calls that queued frames.
   void Service();
-  // Posts released receives again and grants credits if due. The poller calls this when it has
-  // found nothing else to do, so that it delays no message.
+  // Posts released receives again, grants credits if due, and gives up a peer that is still
+  // suspected. The poller calls this when it has found nothing else to do, so that it delays no
+  // message.
   void ServiceIdle();
   bool WantsIdleService() const { return released_.size() >= repost_batch_; }
+
+  // ---- The peer that may have vanished ----
+
+  // 0: not to be looked at.
+  int64_t look_interval_ns() const { return watch_.look_interval_ns(); }
+  // Asks a silent peer whether it is there. True: it has not answered for too long. Then call
+  // ServiceIdle once nothing is left to poll, since the answer may be waiting for this very thread;
+  // it fails the endpoint or drops the suspicion.
+  bool LookAtPeer(int64_t now_ns);
+  // Whether that is how it ended.
+  bool peer_lost() const { return peer_lost_; }
 
   // ---- Receiving ----
 
@@ -114,6 +134,8 @@ class Endpoint {
 
   // Sends a close frame, and fails once it is out (or can't be sent).
   void Close();
+  // A close frame is on its way: hardware would throw it away if the endpoint failed now.
+  bool is_closing() const { return state_ == State::kClosing; }
   // The connection is of no use any more: the connection manager says that the peer is gone, or a
   // post was refused. What the peer sent before is still delivered; the first flushed completion
   // then fails the endpoint with `why`. Calls no handler before it returns.
@@ -151,8 +173,13 @@ class Endpoint {
   // Frames may come before Open: what they return is reported after it.
   bool GrantDue() const { return state_ == State::kOpen && credits_.GrantDue(); }
   void SendGrant();
+  // Whether this side may send at all yet (Capabilities::connecting_side_sends_first).
+  bool MaySend() const { return !peer_speaks_first_ || heard_ != 0; }
+  void PostProbe();
+  void JudgePeer();
   void OnReceive(uint32_t slot, uint32_t bytes);
   void OnSent(WorkRequestId id);
+  void OnSentWhileClosing(bool probe);
   void OnClose(const CloseHeader& close);
   void OnErrorCompletion(const WorkCompletion& completion);
   bool SendClose(CloseHeader::Reason reason, uint32_t detail);
@@ -166,6 +193,9 @@ class Endpoint {
   const uint32_t signal_interval_;  // One send in so many makes a completion.
   const uint32_t repost_batch_;     // Receives posted with one call.
   uint32_t inline_bytes_max_ = 0;
+  Opcode probe_opcode_ = Opcode::kWrite;
+  bool success_is_answer_ = false;  // Capabilities::error_tells_sender.
+  bool connecting_side_sends_first_ = false;
 
   // Order matters: regions go after the queue pair that uses them, the domain last.
   std::unique_ptr<ProtectionDomain> domain_;
@@ -180,6 +210,14 @@ class Endpoint {
   bool want_writable_ = false;
   size_t frame_bytes_max_ = 0;
   CreditAccount credits_{0, 1};
+
+  // What only a peer that is there can have brought about: receives, answered probes and, where the
+  // device tells, completed sends. Counted since the beginning.
+  uint64_t heard_ = 0;
+  PeerWatch watch_;
+  bool peer_speaks_first_ = false;
+  bool probe_outstanding_ = false;  // At most one, which has a place of its own in the send queue.
+  bool peer_lost_ = false;
 
   // Sends, counted since the beginning; differences are what is outstanding.
   uint32_t sends_posted_ = 0;      // Committed, so pending ones too.

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,6 +15,11 @@ namespace verbena {
 // Bound of EndpointOptions::post_batch_max: a batch lives in an array inside the endpoint.
 inline constexpr uint32_t kPostBatchBound = 32;
 
+// Bounds of EndpointOptions::detection_time. Timers have a resolution of a millisecond, and six
+// looks fit in it; ten minutes is when TCP's keepalive begins to help.
+inline constexpr std::chrono::milliseconds kDetectionTimeMin{50};
+inline constexpr std::chrono::milliseconds kDetectionTimeMax{600'000};
+
 struct EndpointOptions {
   // Receives posted ahead, and so the credits that the peer starts with. 16 to 4096, a power of
   // two. 128 covers a 25 us round trip at 5 million messages a second.
@@ -23,6 +29,13 @@ struct EndpointOptions {
   uint32_t slot_bytes = 4096;
   // Sends posted with one doorbell at the most.
   uint32_t post_batch_max = 16;
+  // When the peer's host or the network to it vanishes, whatever waits for it ends UNAVAILABLE
+  // within this time; a side that waits for nothing notices within twice of it. A peer whose NIC
+  // answers nothing for half of it is taken for gone. A busy or stopped process is not: its NIC
+  // answers. 50 ms to 10 minutes; 0: never. Shorter costs more probes on silent connections (three
+  // per detection time where somebody waits, one otherwise) and mistakes a hiccup of the network
+  // for an end.
+  std::chrono::milliseconds detection_time{1000};
 
   // Memory of one connection:
   //   receive slots   ring_depth x (slot_bytes + kSlotColourBytes)

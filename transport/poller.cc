@@ -12,7 +12,11 @@
 namespace verbena {
 
 Poller::Poller(Device& device, const Clock& clock)
-    : device_(device), clock_(clock), tasks_(kTasksMax), timers_(clock.NowNs()) {
+    : device_(device),
+      clock_(clock),
+      tasks_(kTasksMax),
+      timers_(clock.NowNs()),
+      look_timer_(this) {
   housekeeping_ticks_ = cycles_.NsToTicks(kHousekeepingNs);
 }
 
@@ -34,6 +38,7 @@ absl::StatusOr<std::unique_ptr<Poller>> Poller::Create(Device& device, uint32_t 
 Poller::~Poller() {
   for (Grave& grave : graves_) Free(*grave.endpoint);
   graves_.clear();
+  timers_.Cancel(&look_timer_);
   CHECK(registrations_.empty()) << "an endpoint outlives its poller";
 }
 
@@ -57,7 +62,10 @@ size_t Poller::RunOnce() {
 size_t Poller::PollCompletions() {
   for (uint32_t polls = 0; polls < kPollsPerStep; ++polls) {
     const size_t count = completion_queue_->Poll(completions_);
-    if (count != 0) return count;
+    if (count != 0) {
+      polled_since_suspicion_ += count;
+      return count;
+    }
     // Leave the cache line that we wait for alone for a moment. A reader that loads it all the
     // time takes it away from the writer between two of its stores, and the writer has to fetch
     // it again: without this a round trip over the software device takes a quarter longer.
@@ -83,20 +91,25 @@ void Poller::ServiceEndpoints() {
   for (Endpoint* endpoint : servicing_) {
     endpoint->service_pending = false;
     endpoint->Service();
-    if (endpoint->WantsIdleService() && !endpoint->idle_service_pending) {
-      endpoint->idle_service_pending = true;
-      idle_list_.push_back(endpoint);
-    }
+    if (endpoint->WantsIdleService()) WantIdleService(endpoint);
   }
   servicing_.clear();
 }
 
+void Poller::WantIdleService(Endpoint* endpoint) {
+  if (endpoint->idle_service_pending) return;
+  endpoint->idle_service_pending = true;
+  idle_list_.push_back(endpoint);
+}
+
 void Poller::ServiceIdleEndpoints() {
-  for (Endpoint* endpoint : idle_list_) {
+  // One that fails tells the layer above, which may make another.
+  std::swap(idle_list_, idling_);
+  for (Endpoint* endpoint : idling_) {
     endpoint->idle_service_pending = false;
     endpoint->ServiceIdle();
   }
-  idle_list_.clear();
+  idling_.clear();
 }
 
 size_t Poller::RunTasks() {
@@ -113,6 +126,8 @@ size_t Poller::Housekeeping() {
   size_t work = HandleConnectionEvents();
   work += timers_.Advance(clock_.NowNs(),
                           [](Timer* timer) { static_cast<PollerTimer*>(timer)->OnTimer(); });
+  JudgePeersUnderLoad();
+  work += CheckQueue();
   if (!graves_.empty()) FreeDrained();
   return work;
 }
@@ -154,6 +169,7 @@ absl::StatusOr<EndpointId> Poller::AllocateId() {
 absl::StatusOr<std::unique_ptr<Endpoint>> Poller::CreateEndpoint(
     const EndpointOptions& options, Endpoint::Handler* handler,
     std::function<void(ConnectionEvent&)> on_event) {
+  if (!broken_.ok()) return broken_;
   absl::StatusOr<EndpointId> id = AllocateId();
   if (!id.ok()) return id.status();
   auto endpoint = Endpoint::Create(device_, *completion_queue_, options, *id, handler);
@@ -166,25 +182,42 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Poller::CreateEndpoint(
   service_list_.reserve(entries_.size());
   servicing_.reserve(entries_.size());
   idle_list_.reserve(entries_.size());
+  idling_.reserve(entries_.size());
+  StartLooking(**endpoint);
   return endpoint;
 }
 
 void Poller::Bury(std::unique_ptr<Endpoint> endpoint) {
   endpoint->Detach();
-  endpoint->Fail(absl::CancelledError("the connection is over"));
-  // Tells the peer, too: a device may flush only once the peer is known to send no more.
-  connection_manager_->Disconnect(endpoint->queue_pair());
   registrations_[&endpoint->queue_pair()].on_event = nullptr;
-  graves_.push_back({std::move(endpoint), clock_.NowNs() + kDrainBoundNs});
+  Grave grave{std::move(endpoint), clock_.NowNs() + kCloseBoundNs};
+  if (!grave.endpoint->is_closing()) BeginDrain(grave);
+  graves_.push_back(std::move(grave));
+}
+
+void Poller::BeginDrain(Grave& grave) {
+  grave.draining = true;
+  grave.bound_ns = clock_.NowNs() + kDrainBoundNs;
+  grave.endpoint->Fail(absl::CancelledError("the connection is over"));
+  // Tells the peer, too: a device may flush only once the peer is known to send no more.
+  connection_manager_->Disconnect(grave.endpoint->queue_pair());
+}
+
+bool Poller::IsDone(Grave& grave) {
+  if (!grave.draining) {
+    if (grave.endpoint->is_closing() && clock_.NowNs() < grave.bound_ns) return false;
+    BeginDrain(grave);
+  }
+  // Of a broken queue nothing is to be expected.
+  if (grave.endpoint->drained() || !broken_.ok()) return true;
+  if (clock_.NowNs() < grave.bound_ns) return false;
+  LOG(WARNING) << "a queue pair did not drain within a second; it is destroyed as it is";
+  return true;
 }
 
 void Poller::FreeDrained() {
-  const int64_t now_ns = clock_.NowNs();
   std::erase_if(graves_, [&](Grave& grave) {
-    if (!grave.endpoint->drained()) {
-      if (now_ns < grave.bound_ns) return false;
-      LOG(WARNING) << "a queue pair did not drain within a second; it is destroyed as it is";
-    }
+    if (!IsDone(grave)) return false;
     Free(*grave.endpoint);
     return true;
   });
@@ -198,11 +231,73 @@ void Poller::Free(Endpoint& endpoint) {
   FreeId(endpoint.id());
 }
 
+// ---- Peers that may have vanished ----
+
+void Poller::StartLooking(const Endpoint& endpoint) {
+  const int64_t interval_ns = endpoint.look_interval_ns();
+  if (interval_ns == 0) return;
+  if (look_interval_ns_ == 0 || interval_ns < look_interval_ns_) look_interval_ns_ = interval_ns;
+  if (look_timer_.IsScheduled()) return;
+  next_look_ns_ = clock_.NowNs() + look_interval_ns_;
+  timers_.Schedule(&look_timer_, next_look_ns_);
+}
+
+void Poller::LookAtPeers() {
+  const size_t count = endpoint_count();
+  if (count == 0) return;  // The next endpoint starts it again.
+  const int64_t now_ns = clock_.NowNs();
+  // A round over all takes one interval, in as many equal firings.
+  const auto firings = std::clamp<int64_t>(
+      static_cast<int64_t>((count + kLooksPerFiring - 1) / kLooksPerFiring), 1,
+      std::max<int64_t>(1, look_interval_ns_ / kLookTimerMinNs));
+  size_t looks = (count + static_cast<size_t>(firings) - 1) / static_cast<size_t>(firings);
+  for (size_t seen = 0; looks > 0 && seen < entries_.size(); ++seen) {
+    look_cursor_ = look_cursor_ + 1 < entries_.size() ? look_cursor_ + 1 : 0;
+    Endpoint* endpoint = entries_[look_cursor_].endpoint;
+    if (endpoint == nullptr) continue;
+    --looks;
+    if (!endpoint->LookAtPeer(now_ns)) continue;
+    WantIdleService(endpoint);
+    polled_since_suspicion_ = 0;
+  }
+  const int64_t step_ns = look_interval_ns_ / firings;
+  next_look_ns_ += step_ns;
+  // After a stall: one look for all that were missed.
+  if (next_look_ns_ <= now_ns) next_look_ns_ = now_ns + step_ns;
+  timers_.Schedule(&look_timer_, next_look_ns_);
+}
+
+// A poller that never runs dry judges when it has polled as much as its queue can have held when the
+// suspicion came up.
+void Poller::JudgePeersUnderLoad() {
+  if (idle_list_.empty() || polled_since_suspicion_ < completion_queue_->depth()) return;
+  polled_since_suspicion_ = 0;
+  ServiceIdleEndpoints();
+}
+
+// ---- A completion queue that breaks ----
+
+size_t Poller::CheckQueue() {
+  if (!broken_.ok()) return 0;
+  const absl::Status why = arm_error_.ok() ? completion_queue_->status() : arm_error_;
+  if (why.ok()) [[likely]]
+    return 0;
+  broken_ = absl::UnavailableError(
+      absl::StrCat("the completion queue is broken: ", why.message(),
+                   "; make a new channel, or start the server again, once the device is well"));
+  LOG(ERROR) << "all connections of a poller end: " << broken_.message();
+  // Whoever is told may bury its endpoint but can make no new one.
+  for (const Entry& entry : entries_) {
+    if (entry.endpoint != nullptr) entry.endpoint->Fail(broken_);
+  }
+  return 1;
+}
+
 // ---- Sleeping ----
 
 void Poller::Arm() {
-  absl::Status status = completion_queue_->Arm(/*solicited_only=*/false);
-  CHECK(status.ok()) << status;
+  // An error is dealt with in the next step. A sleep is bounded, so that nothing depends on this.
+  if (broken_.ok()) arm_error_ = completion_queue_->Arm(/*solicited_only=*/false);
   LookAtEverything();
 }
 

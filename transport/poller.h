@@ -74,9 +74,9 @@ class Poller {
       RunOnce();
     }
   }
-  // RunUntil every endpoint is freed. All are buried, so Bury's own bound ends this one, too.
+  // RunUntil every endpoint is freed. All are buried, so Bury's own bounds end this one, too.
   void Drain() {
-    RunUntil(2 * kDrainBoundNs, [this] { return endpoint_count() == 0; });
+    RunUntil(kCloseBoundNs + 2 * kDrainBoundNs, [this] { return endpoint_count() == 0; });
   }
   // Any thread. False when the queue is full; back off and try again.
   bool Submit(PollerTask task) { return tasks_.TryPush(std::move(task)); }
@@ -90,13 +90,14 @@ class Poller {
   // ---- Endpoints ----
 
   // An endpoint on this completion queue; its completions and connection events are dispatched
-  // from now on. Every endpoint made here ends in Bury. Errors: Endpoint::Create's, and
-  // RESOURCE_EXHAUSTED past 65,535 endpoints.
+  // from now on. Every endpoint made here ends in Bury. Errors: Endpoint::Create's,
+  // RESOURCE_EXHAUSTED past 65,535 endpoints, UNAVAILABLE when the completion queue is broken.
   absl::StatusOr<std::unique_ptr<Endpoint>> CreateEndpoint(
       const EndpointOptions& options, Endpoint::Handler* handler,
       std::function<void(ConnectionEvent&)> on_event);
-  // Takes an endpoint that its connection is done with, fails it if that did not happen yet, and
-  // frees it when it is drained, or after kDrainBoundNs (logged).
+  // Takes an endpoint that its connection is done with. Lets a close frame that is on its way go
+  // out (for kCloseBoundNs at most), fails the endpoint if that did not happen yet, and frees it
+  // when it is drained, or after kDrainBoundNs (logged).
   void Bury(std::unique_ptr<Endpoint> endpoint);
   // Service() will run in this or the next RunOnce.
   void WantService(Endpoint* endpoint) {
@@ -120,6 +121,15 @@ class Poller {
   void Woken();
 
  private:
+  // Looks at the endpoints, some at a time, whether their peers are there still.
+  class LookTimer final : public PollerTimer {
+   public:
+    explicit LookTimer(Poller* poller) : poller_(poller) {}
+    void OnTimer() override { poller_->LookAtPeers(); }
+
+   private:
+    Poller* poller_;
+  };
   struct Entry {
     Endpoint* endpoint = nullptr;
     uint16_t generation = 0;
@@ -130,13 +140,21 @@ class Poller {
   };
   struct Grave {
     std::unique_ptr<Endpoint> endpoint;
-    int64_t bound_ns;
+    int64_t bound_ns;  // Of what it waits for: first its close frame, then its last completion.
+    bool draining = false;
   };
 
   static constexpr size_t kBatch = 32;  // Completions per poll: what eRPC, brpc and Mercury use.
   static constexpr size_t kTasksMax = 4096;
   static constexpr int64_t kHousekeepingNs = 100'000;
   static constexpr int64_t kDrainBoundNs = 1'000'000'000;
+  // A few round trips, whatever the network; a peer that is gone must not hold us up.
+  static constexpr int64_t kCloseBoundNs = 100'000'000;
+  // Endpoints looked at when the look timer fires: few enough not to delay a message by more than
+  // some 10 us, many enough that 10,000 silent connections wake a sleeping poller only now and then.
+  static constexpr size_t kLooksPerFiring = 64;
+  // With so many connections that it would fire more often than this, more are looked at at once.
+  static constexpr int64_t kLookTimerMinNs = 2'000'000;
   // Idle steps between two looks at the cycle counter, which costs as much as a poll.
   static constexpr uint32_t kStepsPerClock = 4;
   // Polls in one idle step. The loop around them is as tight as waiting can be; what else a step
@@ -158,6 +176,13 @@ class Poller {
   size_t HandleConnectionEvents();
   absl::StatusOr<EndpointId> AllocateId();
   void FreeId(EndpointId id) { free_indices_.push_back(id.index); }
+  void WantIdleService(Endpoint* endpoint);
+  void StartLooking(const Endpoint& endpoint);
+  void LookAtPeers();
+  void JudgePeersUnderLoad();
+  size_t CheckQueue();
+  void BeginDrain(Grave& grave);
+  bool IsDone(Grave& grave);
   void FreeDrained();
   void Free(Endpoint& endpoint);
 
@@ -176,9 +201,19 @@ class Poller {
   std::vector<Endpoint*> service_list_;
   std::vector<Endpoint*> servicing_;
   std::vector<Endpoint*> idle_list_;  // Want ServiceIdle().
+  std::vector<Endpoint*> idling_;
   absl::flat_hash_map<const QueuePair*, Registration> registrations_;
   std::vector<Grave> graves_;
   std::function<void(std::unique_ptr<ConnectionRequest>)> on_connect_request_;
+
+  LookTimer look_timer_;
+  int64_t look_interval_ns_ = 0;  // In which each endpoint is looked at once.
+  int64_t next_look_ns_ = 0;
+  size_t look_cursor_ = 0;  // In entries_.
+  uint64_t polled_since_suspicion_ = 0;
+
+  absl::Status arm_error_;
+  absl::Status broken_;  // Not OK: the completion queue is of no use any more, and why.
 
   uint32_t steps_ = 0;
   uint64_t housekeeping_ticks_ = 0;

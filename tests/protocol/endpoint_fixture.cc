@@ -30,9 +30,11 @@ Address FreshAddress() {
 
 // ---- EndpointUnderTest ----
 
-EndpointUnderTest::EndpointUnderTest(Device& device, const EndpointOptions& options)
+EndpointUnderTest::EndpointUnderTest(Device& device, const EndpointOptions& options,
+                                     const Clock* clock)
     : options_(options) {
-  poller_ = Must(Poller::Create(device, Endpoint::CompletionsMax(options), clock_));
+  poller_ = Must(Poller::Create(device, Endpoint::CompletionsMax(options),
+                                clock != nullptr ? *clock : system_clock_));
   endpoint_ = Must(poller_->CreateEndpoint(options, &handler_,
                                            [this](ConnectionEvent& event) { OnEvent(event); }));
 }
@@ -96,12 +98,28 @@ void EndpointUnderTest::Bury() {
 
 // ---- EndpointTest ----
 
-void EndpointTest::Open(const EndpointOptions& options, const RawPeerOptions& peer_options) {
-  device_ = Must(CreateSoftDevice());
+std::unique_ptr<Device> EndpointTest::MakeDevice() { return Must(CreateSoftDevice()); }
+
+void EndpointTest::Make(const EndpointOptions& options, const RawPeerOptions& peer_options) {
+  device_ = MakeDevice();
   peer_device_ = Must(CreateSoftDevice());
-  under_test_ = std::make_unique<EndpointUnderTest>(*device_, options);
+  under_test_ = std::make_unique<EndpointUnderTest>(*device_, options, clock());
   peer_ = std::make_unique<RawPeer>(*peer_device_, peer_options);
   peer_->set_pump([this] { under_test_->Step(); });
+}
+
+void EndpointTest::OpenConnecting(const EndpointOptions& options,
+                                  const RawPeerOptions& peer_options) {
+  Make(options, peer_options);
+  const Address address = FreshAddress();
+  peer_->Listen(address);
+  under_test_->Connect(address);
+  peer_->AcceptAndOpen();
+  StepUntil([this] { return endpoint().is_open(); }, "the endpoint to open");
+}
+
+void EndpointTest::Open(const EndpointOptions& options, const RawPeerOptions& peer_options) {
+  Make(options, peer_options);
   const Address address = FreshAddress();
   under_test_->Listen(address);
   const Hello hello = peer_->ConnectAndOpen(address);

@@ -46,6 +46,9 @@ class RecordingHandler final : public Endpoint::Handler {
   }
 
   std::vector<Received> frames;
+  bool AwaitsPeer() const override { return awaits; }
+
+  bool awaits = true;
   bool keeps = false;  // Slots are released by the test.
   int writable = 0;
   std::function<void()> on_writable;
@@ -55,7 +58,8 @@ class RecordingHandler final : public Endpoint::Handler {
 // One endpoint with its poller and handler.
 class EndpointUnderTest {
  public:
-  EndpointUnderTest(Device& device, const EndpointOptions& options);
+  // `clock` null: the system's.
+  EndpointUnderTest(Device& device, const EndpointOptions& options, const Clock* clock = nullptr);
   // Buries the endpoint and expects it to drain.
   ~EndpointUnderTest();
 
@@ -67,7 +71,8 @@ class EndpointUnderTest {
   void HoldOpen() { hold_open_ = true; }
   bool open_held() const { return held_hello_.has_value(); }
   void OpenNow() {
-    endpoint_->Open(*held_hello_);
+    endpoint_->Open(*held_hello_, listener_ != nullptr ? Endpoint::Side::kAccepting
+                                                       : Endpoint::Side::kConnecting);
     poller_->WantService(endpoint_.get());
   }
 
@@ -79,12 +84,15 @@ class EndpointUnderTest {
 
   // Sends a frame now; false when there is no room.
   bool TrySend(const Frame& frame, CreditClass credit_class = CreditClass::kData);
+  // Buries it and expects that it drains.
   void Bury();
+  // Hands it to the poller, and nothing more.
+  void BuryOnly() { poller_->Bury(std::move(endpoint_)); }
 
  private:
   void OnEvent(ConnectionEvent& event);
 
-  const SystemClock clock_;
+  const SystemClock system_clock_;
   const EndpointOptions options_;
   std::unique_ptr<Poller> poller_;
   RecordingHandler handler_;
@@ -101,6 +109,11 @@ Address FreshAddress();
 class EndpointTest : public testing::Test {
  protected:
   void Open(const EndpointOptions& options = {}, const RawPeerOptions& peer_options = {});
+  // The other way round: the peer listens and the endpoint connects.
+  void OpenConnecting(const EndpointOptions& options = {}, const RawPeerOptions& peer_options = {});
+  // What the endpoint is made on.
+  virtual std::unique_ptr<Device> MakeDevice();
+  virtual const Clock* clock() { return nullptr; }
   ~EndpointTest() override;
 
   Endpoint& endpoint() { return under_test_->endpoint(); }
@@ -116,6 +129,10 @@ class EndpointTest : public testing::Test {
   // Gives what must not happen the time to happen.
   void StepQuietly();
 
+ private:
+  void Make(const EndpointOptions& options, const RawPeerOptions& peer_options);
+
+ protected:
   LogGuard logs_;
   LeakGuard leaks_;
   std::unique_ptr<Device> device_;

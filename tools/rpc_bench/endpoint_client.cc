@@ -73,7 +73,7 @@ void EndpointClient::OnEvent(ConnectionEvent& event) {
     case ConnectionEvent::Type::kEstablished: {
       absl::StatusOr<Hello> peer = DecodeHello(event.private_data.span());
       if (peer.ok()) {
-        endpoint_->Open(*peer);
+        endpoint_->Open(*peer, Endpoint::Side::kConnecting);
       } else {
         endpoint_->Fail(peer.status());
       }

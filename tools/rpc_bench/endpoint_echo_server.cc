@@ -49,7 +49,7 @@ class EndpointEchoServer::Connection final : public Endpoint::Handler {
  private:
   void OnEvent(ConnectionEvent& event) {
     if (event.type == ConnectionEvent::Type::kEstablished) {
-      endpoint_->Open(peer_);
+      endpoint_->Open(peer_, Endpoint::Side::kAccepting);
     } else {
       endpoint_->Break(event.status);
     }

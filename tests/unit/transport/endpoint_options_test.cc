@@ -54,6 +54,19 @@ TEST(EndpointOptions, TakeABatchFrom1To32) {
               Is(absl::StatusCode::kInvalidArgument, "post_batch_max is 33: it must be 1 to 32"));
 }
 
+TEST(EndpointOptions, TakeADetectionTimeFrom50MsTo10MinutesOrNever) {
+  for (int64_t ms : {0, 50, 1000, 600'000}) {
+    EXPECT_THAT(EndpointOptions{.detection_time = std::chrono::milliseconds(ms)}.Validate(),
+                IsOk());
+  }
+  for (int64_t ms : {-1, 1, 49, 600'001}) {
+    EXPECT_THAT(EndpointOptions{.detection_time = std::chrono::milliseconds(ms)}.Validate(),
+                Is(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("EndpointOptions::detection_time is ", ms,
+                                " ms: it must be 50 to 600000 ms, or 0 for never")));
+  }
+}
+
 TEST(EndpointOptions, DeriveTheSendSlotsFromTheRing) {
   EXPECT_EQ(EndpointOptions{.ring_depth = 16}.send_slots(), 8u);
   EXPECT_EQ(EndpointOptions{.ring_depth = 64}.send_slots(), 8u);

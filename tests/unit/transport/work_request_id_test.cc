@@ -25,14 +25,14 @@ TEST(WorkRequestId, KeepsTheOwnerAndBothCountsOfASend) {
 }
 
 TEST(WorkRequestId, GivesBackCountsThatWrappedAround) {
-  // What is asked for, and the count it is at least, on both sides of 16, 15 and 32 bits.
+  // What is asked for, and the count it is at least, on both sides of 16, 14 and 32 bits.
   struct {
     uint32_t at_least;
     uint32_t count;
   } const cases[] = {{0, 0},
                      {0xffff, 0x10000},
                      {0xfff0, 0x1000f},
-                     {0x7ffe, 0x8001},
+                     {0x3ffe, 0x4001},
                      {0x12345, 0x12345},
                      {0x12345, 0x12345 + 4096},
                      {0xfffffff0, 0x00000010},
@@ -45,10 +45,20 @@ TEST(WorkRequestId, GivesBackCountsThatWrappedAround) {
 }
 
 TEST(WorkRequestId, GivesBackTheFurthestCountsItPromises) {
-  for (uint32_t at_least : {0u, 1u, 0x7fffu, 0xabcdefu, 0xffff8000u}) {
+  for (uint32_t at_least : {0u, 1u, 0x3fffu, 0xabcdefu, 0xffff8000u}) {
     EXPECT_EQ(WorkRequestId::Send({}, at_least + 65535, 0).SendCount(at_least), at_least + 65535);
-    EXPECT_EQ(WorkRequestId::Send({}, 0, at_least + 32767).SlotCount(at_least), at_least + 32767);
+    EXPECT_EQ(WorkRequestId::Send({}, 0, at_least + 16383).SlotCount(at_least), at_least + 16383);
   }
+}
+
+TEST(WorkRequestId, TellsAProbeFromASendAndKeepsItsCounts) {
+  const WorkRequestId id = WorkRequestId::Probe({.index = 3, .generation = 7}, 0x1234, 0x56);
+  EXPECT_EQ(id.value(), 0x00030007c0561234u);
+  EXPECT_TRUE(id.is_send());
+  EXPECT_TRUE(id.is_probe());
+  EXPECT_EQ(id.SendCount(0), 0x1234u);
+  EXPECT_EQ(id.SlotCount(0), 0x56u);
+  EXPECT_FALSE(WorkRequestId::Send({}, 0xffffffff, 0xffffffff).is_probe());
 }
 
 TEST(WorkRequestId, NeverMistakesASendForAReceive) {
