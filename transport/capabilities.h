@@ -41,6 +41,7 @@ struct Capabilities {
   uint32_t completion_queue_depth_max = 0;  // Entries.
   uint32_t send_sge_max = 0;
   uint32_t recv_sge_max = 0;
+  uint32_t read_sge_max = 0;            // Entries that a READ may be scattered over.
   uint32_t inline_bytes_max = 0;        // Largest kSendInline message.
   uint32_t private_data_bytes_max = 0;  // In a connection request or reply.
 };

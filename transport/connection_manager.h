@@ -44,6 +44,12 @@ struct ConnectOptions {
   // What we ask of the peer's retries when our receive queue is empty: the 5-bit code of
   // InfiniBand specification table 45; 12 is 0.64 ms. Never left at 0, which means 655 ms.
   uint8_t receiver_not_ready_timer = 12;
+  // What a NIC does about a packet that nobody acknowledges: it waits 4.096 us x 2^n (up to four
+  // times that, says InfiniBand specification vol. 1, 9.7.6.1.3) and sends it again, so often at the
+  // most. 14 and 6 end after half a second to two, with kRetryExceeded. At most 31 and 7; Soft-RoCE
+  // takes 7 for "for ever". Devices without packets have no use for them.
+  uint8_t acknowledgement_timeout = 14;
+  uint8_t retries = 6;
   // Connect only: a time after which the event is kUnreachable.
   std::chrono::milliseconds timeout{2000};
 };

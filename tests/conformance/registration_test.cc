@@ -164,8 +164,8 @@ TEST_P(Registration, OfOneThreadDisturbsNoTrafficOfAnother) {
     FillPattern(from.bytes(0, 2000), i);
     server().PostRecv(2, {to.First(2000)});
     client().Post(
-        {Send(1, {from.First(2000)}).Unsignaled(), Write(3, {from.First(1000)}, to.At(2048))});
-    server().ExpectReceived(2, 2000);
+        {Write(1, {from.First(1000)}, to.At(2048)).Unsignaled(), Send(3, {from.First(2000)})});
+    server().ExpectReceived(2, 2000);  // So the write before it has landed.
     client().ExpectSuccess(3);
     if (!HoldsPattern(to.bytes(0, 2000), i) || !HoldsPattern(to.bytes(2048, 1000), i)) {
       ADD_FAILURE() << "wrong bytes in round " << i;

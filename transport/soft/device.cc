@@ -37,6 +37,7 @@ Capabilities SoftCapabilities() {
   capabilities.completion_queue_depth_max = kCompletionQueueDepthMax;
   capabilities.send_sge_max = kSendSgeMax;
   capabilities.recv_sge_max = kReceiveSgeMax;
+  capabilities.read_sge_max = kSendSgeMax;
   capabilities.inline_bytes_max = kInlineBytesMax;
   capabilities.private_data_bytes_max = kPrivateDataBytesMax;
   return capabilities;

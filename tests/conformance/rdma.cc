@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// rdma-core's device, on whatever NIC this machine has: in the VM Soft-RoCE or Soft-iWARP
+// (VERBENA_TEST_DEVICE, rxe or siw, with the address VERBENA_TEST_HOST).
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "verbena/tests/conformance/device_under_test.h"
+#include "verbena/transport/rdma/factory.h"
+
+namespace verbena::conformance {
+namespace {
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : value;
+}
+
+// Each process has a range of its own; a test has a child or two.
+Address FreshAddress() {
+  constexpr int kPortsOfAProcess = 500;
+  constexpr int kRanges = 80;
+  static const int first = 20000 + (getpid() % kRanges) * kPortsOfAProcess;
+  static std::atomic<int> count{0};
+  return {.scheme = "rdma",
+          .host = Environment("VERBENA_TEST_HOST"),
+          .port = static_cast<uint16_t>(first + count++ % kPortsOfAProcess)};
+}
+
+absl::StatusOr<std::unique_ptr<Device>> Open() {
+  if (Environment("VERBENA_TEST_HOST").empty()) {
+    return absl::UnavailableError("VERBENA_TEST_HOST, the address of an RDMA device, is not set");
+  }
+  return CreateRdmaDevice();
+}
+
+using Status = CompletionStatus;
+
+DeviceUnderTest SoftRoce() {
+  constexpr char kUnaligned[] = "librxe refuses unaligned atomics when they are posted";
+  constexpr char kSolicited[] = "an error is no solicited event (nobody arms for those alone)";
+  return {
+      .name = "SoftRoce",
+      .create = Open,
+      .fresh_address = FreshAddress,
+      .known_differences =
+          {{"Atomics.UnalignedAddressIsAnInvalidRequest", kUnaligned},
+           {"Atomics.UnalignedAddressTellsTheRespondersProgram", kUnaligned},
+           {"Sleeping.ErrorCompletionWakesEvenWhoAskedForSolicitedOnly", kSolicited}},
+      // One status for all that a requester or a responder finds wrong with its own memory.
+      .may_report = {{Status::kLocalProtectionError, Status::kLocalQueuePairOperationError},
+                     {Status::kLocalLengthError, Status::kLocalQueuePairOperationError},
+                     {Status::kRemoteInvalidRequestError, Status::kRemoteOperationError}}};
+}
+
+DeviceUnderTest SoftIwarp() {
+  constexpr char kSolicited[] = "no solicited events (nobody arms for those alone)";
+  constexpr char kTcp[] = "the end of the TCP connection tells at once";
+  constexpr char kQueues[] = "libsiw maps at most 144 queues for a device, so some 60 queue pairs";
+  constexpr char kPieces[] = "bounds are checked piece by piece: the good ones have landed";
+  constexpr char kNoEvent[] = "no asynchronous event about the peer's errors";
+  return {
+      .name = "SoftIwarp",
+      .create = Open,
+      .fresh_address = FreshAddress,
+      .known_differences =
+          {{"Sleeping.SolicitedOnlySleepsThroughOrdinaryMessages", kSolicited},
+           {"Sleeping.ArmedForAnyStaysSoWhenArmedForSolicitedToo", kSolicited},
+           {"Sleeping.ErrorCompletionWakesEvenWhoAskedForSolicitedOnly", kSolicited},
+           {"Sleeping.FlushWakes", kSolicited},
+           {"SleepingPingPong.LosesNoSolicitedWakeUp", kSolicited},
+           {"PeerInError.IsNotNoticedUntilSomethingIsSent", kTcp},
+           {"Connecting.ManyAtOnceEachGetTheirOwn", kQueues},
+           {"RemoteAccess.LargeWriteThatEndsBehindTheRegion", kPieces},
+           {"RemoteAccess.TellsTheRespondersProgram", kNoEvent}},
+      // The requester learns that the connection ended, and not why.
+      .may_report = {{Status::kLocalProtectionError, Status::kLocalQueuePairOperationError},
+                     {Status::kLocalProtectionError, Status::kGeneral},
+                     {Status::kRemoteInvalidRequestError, Status::kLocalQueuePairOperationError},
+                     {Status::kRemoteOperationError, Status::kLocalQueuePairOperationError},
+                     {Status::kRemoteAccessError, Status::kLocalQueuePairOperationError},
+                     {Status::kRemoteAccessError, Status::kGeneral}}};
+}
+
+}  // namespace
+
+std::vector<DeviceUnderTest> DevicesUnderTest() {
+  return {Environment("VERBENA_TEST_DEVICE") == "siw" ? SoftIwarp() : SoftRoce()};
+}
+
+}  // namespace verbena::conformance
