@@ -6,17 +6,31 @@
 
 set -euo pipefail
 
-# -R: connected by rdma_cm, which is all that siw has. -F: the CPU's frequency is no matter here.
+# -R: connected by rdma_cm, as ours are. -F: the CPU's frequency is no matter here.
 options=(-R -F)
+
+# wait_for_listener PID: until that process listens by rdma_cm; 30 s at most.
+wait_for_listener() {
+  local tries
+  for ((tries = 0; tries < 300; ++tries)); do
+    ! rdma resource show cm_id | grep -q "state LISTEN .*pid $1 " || return 0
+    sleep 0.1
+  done
+  echo "no listener" >&2
+  cat server.log >&2
+}
 
 # perftest COLUMN PROGRAM OPTION...: the figure in that column of the program's only row.
 perftest() {
   local column="$1" program="$2"
   shift 2
   "$program" "${options[@]}" "$@" >server.log 2>&1 &
-  sleep 0.5  # Until it listens.
-  "$program" "${options[@]}" "$@" "$VERBENA_TEST_HOST" | tee client.log >&2
-  wait "$!"
+  local server_pid=$!
+  wait_for_listener "$server_pid"
+  # Without the client's end the server would wait for ever.
+  "$program" "${options[@]}" "$@" "$VERBENA_TEST_HOST" >client.log 2>&1 || kill "$server_pid"
+  cat client.log >&2
+  wait "$server_pid"
   awk -v column="$column" '$1 ~ /^[0-9]+$/ && NF >= column { print $column; exit }' client.log
 }
 
