@@ -28,10 +28,9 @@ absl::Status EndpointOptions::Validate() const {
   }
   if (detection_time != std::chrono::milliseconds::zero() &&
       (detection_time < kDetectionTimeMin || detection_time > kDetectionTimeMax)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("EndpointOptions::detection_time is ", detection_time.count(),
-                     " ms: it must be ", kDetectionTimeMin.count(), " to ",
-                     kDetectionTimeMax.count(), " ms, or 0 for never"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "EndpointOptions::detection_time is ", detection_time.count(), " ms: it must be ",
+        kDetectionTimeMin.count(), " to ", kDetectionTimeMax.count(), " ms, or 0 for never"));
   }
   return absl::OkStatus();
 }

@@ -12,11 +12,7 @@
 namespace verbena {
 
 Poller::Poller(Device& device, const Clock& clock)
-    : device_(device),
-      clock_(clock),
-      tasks_(kTasksMax),
-      timers_(clock.NowNs()),
-      look_timer_(this) {
+    : device_(device), clock_(clock), tasks_(kTasksMax), timers_(clock.NowNs()), look_timer_(this) {
   housekeeping_ticks_ = cycles_.NsToTicks(kHousekeepingNs);
 }
 
@@ -247,9 +243,9 @@ void Poller::LookAtPeers() {
   if (count == 0) return;  // The next endpoint starts it again.
   const int64_t now_ns = clock_.NowNs();
   // A round over all takes one interval, in as many equal firings.
-  const auto firings = std::clamp<int64_t>(
-      static_cast<int64_t>((count + kLooksPerFiring - 1) / kLooksPerFiring), 1,
-      std::max<int64_t>(1, look_interval_ns_ / kLookTimerMinNs));
+  const auto firings =
+      std::clamp<int64_t>(static_cast<int64_t>((count + kLooksPerFiring - 1) / kLooksPerFiring), 1,
+                          std::max<int64_t>(1, look_interval_ns_ / kLookTimerMinNs));
   size_t looks = (count + static_cast<size_t>(firings) - 1) / static_cast<size_t>(firings);
   for (size_t seen = 0; looks > 0 && seen < entries_.size(); ++seen) {
     look_cursor_ = look_cursor_ + 1 < entries_.size() ? look_cursor_ + 1 : 0;
@@ -267,8 +263,8 @@ void Poller::LookAtPeers() {
   timers_.Schedule(&look_timer_, next_look_ns_);
 }
 
-// A poller that never runs dry judges when it has polled as much as its queue can have held when the
-// suspicion came up.
+// A poller that never runs dry judges when it has polled as much as its queue can have held when
+// the suspicion came up.
 void Poller::JudgePeersUnderLoad() {
   if (idle_list_.empty() || polled_since_suspicion_ < completion_queue_->depth()) return;
   polled_since_suspicion_ = 0;

@@ -151,7 +151,8 @@ class Poller {
   // A few round trips, whatever the network; a peer that is gone must not hold us up.
   static constexpr int64_t kCloseBoundNs = 100'000'000;
   // Endpoints looked at when the look timer fires: few enough not to delay a message by more than
-  // some 10 us, many enough that 10,000 silent connections wake a sleeping poller only now and then.
+  // some 10 us, many enough that 10,000 silent connections wake a sleeping poller only now and
+  // then.
   static constexpr size_t kLooksPerFiring = 64;
   // With so many connections that it would fire more often than this, more are looked at at once.
   static constexpr int64_t kLookTimerMinNs = 2'000'000;

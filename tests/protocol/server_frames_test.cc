@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "verbena/tests/protocol/server_fixture.h"
+#include "verbena/tests/support/faulty_device.h"
 
 namespace verbena {
 namespace {
@@ -219,6 +221,22 @@ TEST_F(ServerFrames, APeerThatFillsTheRingAndStaysDoesNotKeepTheServerFromEnding
 }
 
 // ---- Peers that vanish ----
+
+// On a wire that takes its time.
+TEST_F(ServerFrames, AServerThatEndsWaitsForItsCloseFrames) {
+  FaultyDevice device(Must(CreateSoftDevice()));
+  StartServer(nullptr, [&](ServerOptions& options) { options.devices = {&device}; });
+  OpenPeer().Send(Request(1, "x"));
+  EXPECT_EQ(AwaitAnswer().text, "x");
+  device.set_sends_held(true);
+  std::thread ending([this] { Shutdown(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(peer_->FramesWaiting(), 0u);
+  EXPECT_FALSE(peer_->disconnected());
+  device.set_sends_held(false);
+  EXPECT_EQ(peer_->AwaitAnswer(), CloseFrame(CloseHeader::Reason::kGoingAway));
+  ending.join();
+}
 
 TEST_F(ServerFrames, APeerThatVanishesAfterTheHandshakeIsFreed) {
   StartServer();

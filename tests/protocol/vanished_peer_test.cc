@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "verbena/tests/protocol/endpoint_fixture.h"
 #include "verbena/tests/support/faulty_device.h"
@@ -69,9 +70,10 @@ TEST_F(VanishedPeer, IsTakenForGoneWithinTheDetectionTimeWhenSomebodyWaits) {
   Pass(milliseconds(1234));
   faults_->set_network_lost(true);
   EXPECT_LE(UntilClosed(2 * kDetection), kDetection);
-  EXPECT_THAT(*handler().closed, Is(absl::StatusCode::kUnavailable, "the peer did not answer for 3"));
-  EXPECT_THAT(*handler().closed, Is(absl::StatusCode::kUnavailable,
-                                    "EndpointOptions::detection_time is 600 ms"));
+  EXPECT_THAT(*handler().closed,
+              Is(absl::StatusCode::kUnavailable, "the peer did not answer for 3"));
+  EXPECT_THAT(*handler().closed,
+              Is(absl::StatusCode::kUnavailable, "EndpointOptions::detection_time is 600 ms"));
   EXPECT_TRUE(endpoint().peer_lost());
 }
 
@@ -95,7 +97,8 @@ TEST_F(VanishedPeer, IsNoticedByAnIdleSideWithinTwiceTheDetectionTime) {
 TEST_F(VanishedPeer, IsNoticedSoonerWhenSomethingWaitsForRoomToSend) {
   Open(kOptions);
   handler().awaits = false;
-  while (under_test_->TrySend(RequestFrame(1, 2, "x"))) {}
+  while (under_test_->TrySend(RequestFrame(1, 2, "x"))) {
+  }
   endpoint().WantWritable();
   Pass(milliseconds(1234));
   faults_->set_network_lost(true);
@@ -148,7 +151,8 @@ TEST_F(VanishedPeer, ProbesConsumeNoCreditNoReceiveAndNoPlaceOfAFrame) {
 
 TEST_F(VanishedPeer, AProbeFindsAPlaceWhenTheSendQueueIsFullAndTellsWhatWentBefore) {
   Open(kOptions, {.ring_depth = 64});
-  while (under_test_->TrySend(RequestFrame(1, 2, "x"))) {}
+  while (under_test_->TrySend(RequestFrame(1, 2, "x"))) {
+  }
   faults_->set_sends_held(true);
   AwaitProbe();
   faults_->set_sends_held(false);
@@ -185,51 +189,47 @@ TEST_F(VanishedPeer, IsNotOneThatHadNoTimeToAnswerBecauseOurMachineStoodStill) {
   EXPECT_FALSE(handler().closed);
 }
 
-// Two connections on one poller. The first one's peer is looked for; the second keeps it busy.
-class BusyPoller : public testing::Test {
+// Many connections on one poller.
+class ManyPeers : public testing::Test {
  protected:
-  static constexpr uint32_t kRing = 64;
-
   struct Side {
     RecordingHandler handler;
     std::unique_ptr<RawPeer> peer;
     std::unique_ptr<Endpoint> endpoint;
   };
 
-  BusyPoller() {
-    const EndpointOptions options = {.ring_depth = kRing, .detection_time = kDetection};
-    poller_ = Must(Poller::Create(device_, 2 * Endpoint::CompletionsMax(options), clock_));
-    for (Side* side : {&silent_, &busy_}) {
-      side->peer = std::make_unique<RawPeer>(*peer_device_);
-      side->peer->set_pump([this] { Step(); });
-      const Address address = FreshAddress();
-      side->peer->Listen(address);
-      side->endpoint = Must(
-          poller_->CreateEndpoint(options, &side->handler, [side](ConnectionEvent& event) {
-            if (event.type != ConnectionEvent::Type::kEstablished) return;
-            side->endpoint->Open(Must(DecodeHello(event.private_data.span())),
-                                 Endpoint::Side::kConnecting);
-          }));
-      ConnectOptions connect;
-      connect.private_data = EncodeHello(side->endpoint->MakeHello(1));
-      Must(poller_->connection_manager().Connect(side->endpoint->queue_pair(), address, connect));
-      side->peer->AcceptAndOpen();
-      side->peer->StepUntil([&] { return side->endpoint->is_open(); }, "an endpoint to open");
-      side->peer->set_pump(nullptr);
+  ~ManyPeers() override {
+    for (const auto& side : sides_) poller_->Bury(std::move(side->endpoint));
+    poller_->Drain();
+  }
+  void Open(uint32_t count, const EndpointOptions& options) {
+    poller_ = Must(Poller::Create(device_, count * Endpoint::CompletionsMax(options), clock_));
+    for (uint32_t i = 0; i < count; ++i) {
+      sides_.push_back(std::make_unique<Side>());
+      OpenOne(options, *sides_.back());
     }
   }
-  ~BusyPoller() override {
-    poller_->Bury(std::move(silent_.endpoint));
-    poller_->Bury(std::move(busy_.endpoint));
-    poller_->Drain();
+  void OpenOne(const EndpointOptions& options, Side& side) {
+    side.peer = std::make_unique<RawPeer>(*peer_device_, RawPeerOptions{.slot_bytes = 512});
+    side.peer->set_pump([this] { Step(); });
+    const Address address = FreshAddress();
+    side.peer->Listen(address);
+    side.endpoint =
+        Must(poller_->CreateEndpoint(options, &side.handler, [&side](ConnectionEvent& event) {
+          if (event.type != ConnectionEvent::Type::kEstablished) return;
+          side.endpoint->Open(Must(DecodeHello(event.private_data.span())),
+                              Endpoint::Side::kConnecting);
+        }));
+    ConnectOptions connect;
+    connect.private_data = EncodeHello(side.endpoint->MakeHello(1));
+    Must(poller_->connection_manager().Connect(side.endpoint->queue_pair(), address, connect));
+    side.peer->AcceptAndOpen();
+    side.peer->StepUntil([&] { return side.endpoint->is_open(); }, "an endpoint to open");
+    side.peer->set_pump(nullptr);
   }
   void Step() {
     poller_->Woken();
     poller_->RunOnce();
-  }
-  // As many frames as the ring takes, which lie there until the poller comes.
-  void SendManyFrames() {
-    for (uint32_t i = 0; i < kRing - 8; ++i) busy_.peer->Send(CancelFrame(1));
   }
 
   LogGuard logs_;
@@ -237,8 +237,36 @@ class BusyPoller : public testing::Test {
   FaultyDevice device_{Must(CreateSoftDevice())};
   std::unique_ptr<Device> peer_device_ = Must(CreateSoftDevice());
   std::unique_ptr<Poller> poller_;
-  Side silent_;
-  Side busy_;
+  std::vector<std::unique_ptr<Side>> sides_;
+};
+
+TEST_F(ManyPeers, AreLookedAtSomeAtATimeAndEachWithinTheDetectionTime) {
+  constexpr size_t kPeers = 130;
+  Open(kPeers, {.ring_depth = 16, .slot_bytes = 512, .detection_time = kDetection});
+  device_.set_network_lost(true);
+  for (int ms = 0; ms < kDetection.count(); ++ms) {
+    const uint64_t before = device_.posted(Opcode::kWrite);
+    clock_.Advance(milliseconds(1));
+    Step();
+    EXPECT_LE(device_.posted(Opcode::kWrite) - before, 64u);
+  }
+  for (const auto& side : sides_) EXPECT_TRUE(side->handler.closed);
+  EXPECT_EQ(device_.posted(Opcode::kWrite), kPeers);
+}
+
+// Two connections: the first one's peer is looked for, the second keeps the poller busy.
+class BusyPoller : public ManyPeers {
+ protected:
+  static constexpr uint32_t kRing = 64;
+
+  BusyPoller() { Open(2, {.ring_depth = kRing, .detection_time = kDetection}); }
+  // As many frames as the ring takes, which lie there until the poller comes.
+  void SendManyFrames() {
+    for (uint32_t i = 0; i < kRing - 8; ++i) busy().peer->Send(CancelFrame(1));
+  }
+
+  Side& silent() { return *sides_[0]; }
+  Side& busy() { return *sides_[1]; }
 };
 
 TEST_F(BusyPoller, FindsTheAnswerBehindWhatCameBeforeIt) {
@@ -254,22 +282,22 @@ TEST_F(BusyPoller, FindsTheAnswerBehindWhatCameBeforeIt) {
   clock_.Advance(kLook);
   // The look comes after the first 32 completions; the answer is not among them.
   for (int i = 0; i < 10; ++i) Step();
-  EXPECT_EQ(busy_.handler.frames.size(), kRing - 8);
-  EXPECT_FALSE(silent_.handler.closed);
+  EXPECT_EQ(busy().handler.frames.size(), kRing - 8);
+  EXPECT_FALSE(silent().handler.closed);
 }
 
 TEST_F(BusyPoller, JudgesAPeerAlthoughItNeverFindsItsQueueEmpty) {
   device_.set_one_sided_held(true);
-  for (int i = 0; i < 100 && !silent_.handler.closed; ++i) {
+  for (int i = 0; i < 100 && !silent().handler.closed; ++i) {
     clock_.Advance(kLook / 10);
     for (int burst = 0; burst < 10; ++burst) {
-      busy_.peer->Send(CancelFrame(1));
+      busy().peer->Send(CancelFrame(1));
       Step();
     }
   }
-  ASSERT_TRUE(silent_.handler.closed);
-  EXPECT_THAT(*silent_.handler.closed, Is(absl::StatusCode::kUnavailable, "did not answer"));
-  EXPECT_FALSE(busy_.handler.closed);
+  ASSERT_TRUE(silent().handler.closed);
+  EXPECT_THAT(*silent().handler.closed, Is(absl::StatusCode::kUnavailable, "did not answer"));
+  EXPECT_FALSE(busy().handler.closed);
 }
 
 // ---- Other carriers ----

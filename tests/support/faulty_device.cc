@@ -87,9 +87,7 @@ class FaultyQueuePair final : public QueuePair {
   static bool IsOneSided(const SendWorkRequest& request) {
     return request.opcode == Opcode::kRead || request.opcode == Opcode::kWrite;
   }
-  bool HoldsWhatIsBehind() const {
-    return !held_.empty() && !IsOneSided(held_.front().request);
-  }
+  bool HoldsWhatIsBehind() const { return !held_.empty() && !IsOneSided(held_.front().request); }
 
   FaultyDevice& device_;
   const std::unique_ptr<QueuePair> behind_;
@@ -250,9 +248,7 @@ class FaultyConnectionManager final : public ConnectionManager {
   int fd() const override { return behind_->fd(); }
 
  private:
-  static QueuePair& Behind(QueuePair& pair) {
-    return static_cast<FaultyQueuePair&>(pair).behind();
-  }
+  static QueuePair& Behind(QueuePair& pair) { return static_cast<FaultyQueuePair&>(pair).behind(); }
 
   FaultyDevice& device_;
   const std::unique_ptr<ConnectionManager> behind_;

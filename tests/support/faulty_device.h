@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A device in front of another one that does what only networks and hardware do: packets that
-// vanish, sends that are on their way for long, a completion queue that breaks. Its queue pairs keep
-// the model's promises: what is outstanding when a pair moves to kError completes as flushed.
+// vanish, sends that are on their way for long, a completion queue that breaks. Its queue pairs
+// keep the model's promises: what is outstanding when a pair moves to kError completes as flushed.
 //
 // Threads: the switches, any; everything else as the device behind it. Lifetime: outlives
 // everything made from it.

@@ -58,8 +58,7 @@ TEST_F(PeerWatchTest, SuspectsWithinTheDetectionTimeAPeerThatVanishesRightAfterA
 }
 
 TEST_F(PeerWatchTest, AsksAPeerThatNobodyWaitsForOnceInADetectionTime) {
-  EXPECT_EQ(Looks(6, /*awaited=*/false),
-            (std::vector{kFine, kFine, kFine, kFine, kFine, kAsk}));
+  EXPECT_EQ(Looks(6, /*awaited=*/false), (std::vector{kFine, kFine, kFine, kFine, kFine, kAsk}));
   ++heard_;  // The answer.
   EXPECT_EQ(Looks(7, /*awaited=*/false),
             (std::vector{kFine, kFine, kFine, kFine, kFine, kFine, kAsk}));
