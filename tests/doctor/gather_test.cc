@@ -18,7 +18,6 @@
 #include "verbena/tools/doctor/bytes.h"
 #include "verbena/tools/doctor/cgroup.h"
 #include "verbena/tools/doctor/dcb.h"
-#include "verbena/tools/doctor/ethtool.h"
 #include "verbena/tools/doctor/netdevs.h"
 #include "verbena/tools/doctor/pci.h"
 

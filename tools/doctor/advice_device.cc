@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 

@@ -42,10 +42,9 @@ std::string Refusal(int error) {
 
 // The largest value in [0, bound] that `accepts`, given that it also accepts all below.
 uint32_t LargestAccepted(uint32_t bound, const std::function<bool(uint32_t)>& accepts) {
-  uint32_t accepted = 0;
-  uint32_t refused = bound + 1;
   if (accepts(bound)) return bound;
-  refused = bound;
+  uint32_t accepted = 0;
+  uint32_t refused = bound;
   while (refused - accepted > 1) {
     uint32_t middle = accepted + (refused - accepted) / 2;
     (accepts(middle) ? accepted : refused) = middle;
@@ -142,29 +141,28 @@ class Prober {
         LargestAccepted(kInlineBytesBound, accepts_with(&ibv_qp_cap::max_inline_data));
   }
 
-  // A device with the newer way of posting says at creation which operations it takes. For others
-  // the transport decides: InfiniBand's reliable connection has all of these; RFC 5040 (iWARP) has
-  // no WRITE with immediate data but has SEND with invalidate.
-  Capability ProbeOperation(uint64_t operation, bool iwarp_has_it) {
-    const bool newer = CreateQpWith(IBV_QP_EX_WITH_SEND) != nullptr;
-    if (newer) {
-      if (CreateQpWith(operation) != nullptr) return Yes("created a queue pair for it");
-      return No(absl::StrCat("queue pair for it ", Refusal(errno)));
-    }
-    const bool iwarp = context_->device->transport_type == IBV_TRANSPORT_IWARP;
-    if (iwarp) return iwarp_has_it ? Yes("iWARP has it") : No("iWARP has no such operation");
-    return Yes("every InfiniBand or RoCE reliable connection has it");
+  // A device with the newer way of posting (ibv_wr_post) says at creation which operations it
+  // takes.
+  Capability ProbePromise(uint64_t operation) {
+    if (CreateQpWith(operation) != nullptr) return Yes("created a queue pair for it");
+    return No(absl::StrCat("queue pair for it ", Refusal(errno)));
   }
 
   void ProbeOperations() {
     VerbsCapabilities& can = verbs_.capabilities;
-    can.write_with_imm = ProbeOperation(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, false);
-    can.send_with_invalidate = ProbeOperation(IBV_QP_EX_WITH_SEND_WITH_INV, true);
-    if ((attributes_.orig_attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) == 0 &&
-        can.send_with_invalidate.support == Support::kYes &&
-        can.send_with_invalidate.how != "created a queue pair for it") {
-      can.send_with_invalidate = No("device reports no memory management extensions");
+    if (CreateQpWith(IBV_QP_EX_WITH_SEND) != nullptr) {
+      can.write_with_imm = ProbePromise(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM);
+      can.send_with_invalidate = ProbePromise(IBV_QP_EX_WITH_SEND_WITH_INV);
+      return;
     }
+    // Of WRITE with immediate data the transport decides: RFC 5040 (iWARP) has none.
+    can.write_with_imm = context_->device->transport_type == IBV_TRANSPORT_IWARP
+                             ? No("iWARP has no such operation")
+                             : Yes("every InfiniBand or RoCE reliable connection has it");
+    can.send_with_invalidate =
+        (attributes_.orig_attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0
+            ? Yes("device reports memory management extensions")
+            : No("device reports no memory management extensions");
   }
 
   void ProbeAtomics() {

@@ -6,9 +6,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-
 namespace verbena::doctor {
 namespace {
 

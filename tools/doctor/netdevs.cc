@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
