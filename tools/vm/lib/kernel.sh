@@ -25,12 +25,14 @@ use_own_lists() {
     -o "Dir::State::lists=$cache/apt/lists" -o "Dir::Cache=$cache/apt"
     -o APT::Sandbox::User=root  # The user _apt cannot read a cache in a home folder.
     -o Acquire::Retries=1 -o Acquire::http::Timeout=20
+    -o APT::Update::Error-Mode=any  # Else a server that does not answer is only a warning.
   )
   apt-get "${apt_options[@]}" -q update >"$cache/apt/log" 2>&1 ||
     unavailable "no package lists: $(last_error "$cache/apt/log")"
 }
 
-last_error() { { grep -E '^(E|W|Err):' "$1" || tail -n 1 "$1"; } | tail -n 1; }
+# last_error LOG: apt's, on one line.
+last_error() { { grep '^E:' "$1" || tail -n 1 "$1"; } | head -n 1; }
 
 # download FOLDER PACKAGE...: the packages' .deb files, PACKAGE being NAME or NAME=VERSION.
 download() {
