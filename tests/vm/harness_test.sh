@@ -89,6 +89,19 @@ VERBENA_VM_CACHE=/dev/null/cache vm -- true
 expect_equal "a machine that cannot have the VM" 126 "$status"
 expect_text "why not" "cannot write the cache folder" "$work/err"
 
+# Two machines. In /tmp, because the path of a Unix socket is 107 bytes at most.
+network="$(mktemp -d /tmp/verbena-vm-test.XXXXXX)"
+tools/vm/run --net=listen:"$network/socket" --address=10.2.0.1/24 --out="$work/shared" -- \
+  bash -c 'until [[ -e /out/done ]]; do sleep 0.1; done' &
+first_pid=$!
+vm --net=connect:"$network/socket" --address=10.2.0.2/24 --wait=10.2.0.1 --out="$work/shared" -- \
+  bash -c 'ping -c 1 10.2.0.1 >/dev/null; echo "$? $VERBENA_TEST_HOST"; touch /out/done'
+expect_equal "a machine that reaches another" "0 10.2.0.2" "$(<"$work/out")"
+wait "$first_pid"
+expect_equal "the other machine" 0 $?
+expect_equal "the socket is gone" "" "$(ls -A "$network")"
+rmdir "$network"
+
 # processes: those of a run that shares this folder with its guest.
 processes() { grep -alF -- "path=$work/shared" /proc/[0-9]*/cmdline 2>/dev/null; }
 
