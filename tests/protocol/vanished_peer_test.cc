@@ -95,12 +95,12 @@ TEST_F(VanishedPeer, IsNoticedByAnIdleSideWithinTwiceTheDetectionTime) {
 }
 
 TEST_F(VanishedPeer, IsNoticedSoonerWhenSomethingWaitsForRoomToSend) {
-  Open(kOptions);
+  Open(kOptions, {.ring_depth = 16, .posts_receives_again = false});
   handler().awaits = false;
   while (under_test_->TrySend(RequestFrame(1, 2, "x"))) {
   }
   endpoint().WantWritable();
-  Pass(milliseconds(1234));
+  Pass(milliseconds(750));
   faults_->set_network_lost(true);
   EXPECT_LE(UntilClosed(2 * kDetection), kDetection);
 }
@@ -149,15 +149,23 @@ TEST_F(VanishedPeer, ProbesConsumeNoCreditNoReceiveAndNoPlaceOfAFrame) {
   for (int i = 0; i < sent; ++i) peer().AwaitFrame();
 }
 
-TEST_F(VanishedPeer, AProbeFindsAPlaceWhenTheSendQueueIsFullAndTellsWhatWentBefore) {
+TEST_F(VanishedPeer, AProbeAndTheLastWorkRequestFindAPlaceWhenTheSendQueueIsFull) {
   Open(kOptions, {.ring_depth = 64});
+  faults_->set_sends_held(true);
   while (under_test_->TrySend(RequestFrame(1, 2, "x"))) {
   }
-  faults_->set_sends_held(true);
   AwaitProbe();
-  faults_->set_sends_held(false);
+  EXPECT_FALSE(handler().closed);
+  endpoint().Fail(absl::DataLossError("because"));
+  EXPECT_EQ(faults_->refused_posts(), 0u);
+}
+
+TEST_F(VanishedPeer, AnAnsweredProbeTellsThatTheSendsBeforeItAreThrough) {
+  Open(kOptions, {.ring_depth = 64});
+  // Every fourth is signalled, so the last two tell nothing by themselves.
+  for (int i = 0; i < 14; ++i) EXPECT_TRUE(under_test_->TrySend(RequestFrame(1, 2, "x")));
+  AwaitProbe();
   Pass(kLook);
-  // The probe is behind the sixteenth frame, so all places are free again.
   int sent = 0;
   while (under_test_->TrySend(RequestFrame(1, 2, "x"))) ++sent;
   EXPECT_EQ(sent, 16);

@@ -38,7 +38,7 @@ HeldSend Hold(const SendWorkRequest& request) {
 class FaultyQueuePair final : public QueuePair {
  public:
   FaultyQueuePair(FaultyDevice& device, std::unique_ptr<QueuePair> behind,
-                  FaultyCompletionQueue& queue);
+                  FaultyCompletionQueue& queue, uint32_t send_depth);
   ~FaultyQueuePair() override;
 
   absl::Status PostSend(std::span<const SendWorkRequest> requests, size_t* accepted) override {
@@ -46,12 +46,18 @@ class FaultyQueuePair final : public QueuePair {
     size_t count = 0;
     absl::Status status;
     for (const SendWorkRequest& request : requests) {
+      if (in_send_queue_.size() == send_depth_) {
+        device_.CountRefusal();
+        status = absl::ResourceExhaustedError("the send queue is full");
+        break;
+      }
       device_.CountPost(request.opcode);
       if (state() != QueuePairState::kError && (IsHeld(request) || HoldsWhatIsBehind())) {
         held_.push_back(Hold(request));
       } else if (status = behind_->PostSend({&request, 1}, nullptr); !status.ok()) {
         break;
       }
+      in_send_queue_.push_back(request.wr_id);
       ++count;
     }
     if (accepted != nullptr) *accepted = count;
@@ -66,6 +72,10 @@ class FaultyQueuePair final : public QueuePair {
   QueuePairCounters counters() const override { return behind_->counters(); }
 
   QueuePair& behind() { return *behind_; }
+  void Polled(const WorkCompletion& completion) {
+    const auto found = std::find(in_send_queue_.begin(), in_send_queue_.end(), completion.wr_id);
+    if (found != in_send_queue_.end()) in_send_queue_.erase(in_send_queue_.begin(), found + 1);
+  }
   void Lose(const WorkCompletion& completion) { lost_.push_back(completion); }
   // Sends what need not be held any more.
   void Release() {
@@ -92,6 +102,8 @@ class FaultyQueuePair final : public QueuePair {
   FaultyDevice& device_;
   const std::unique_ptr<QueuePair> behind_;
   FaultyCompletionQueue& queue_;
+  const uint32_t send_depth_;
+  std::deque<uint64_t> in_send_queue_;  // Ids of work requests; those of receives differ.
   std::deque<HeldSend> held_;
   std::vector<WorkCompletion> lost_;
 };
@@ -120,6 +132,7 @@ class FaultyCompletionQueue final : public CompletionQueue {
           completion.status == CompletionStatus::kSuccess) {
         pair->Lose(completion);
       } else {
+        if (pair != nullptr) pair->Polled(completion);
         completions[count++] = completion;
       }
     }
@@ -186,7 +199,7 @@ class FaultyProtectionDomain final : public ProtectionDomain {
     behind.send_queue = behind.recv_queue = queue.behind();
     auto pair = behind_->CreateQueuePair(behind);
     if (!pair.ok()) return pair.status();
-    return std::make_unique<FaultyQueuePair>(device_, *std::move(pair), queue);
+    return std::make_unique<FaultyQueuePair>(device_, *std::move(pair), queue, options.send_depth);
   }
   absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(
       const SharedReceiveQueueOptions& options) override {
@@ -260,8 +273,8 @@ class FaultyConnectionManager final : public ConnectionManager {
 // ---- FaultyQueuePair ----
 
 FaultyQueuePair::FaultyQueuePair(FaultyDevice& device, std::unique_ptr<QueuePair> behind,
-                                 FaultyCompletionQueue& queue)
-    : device_(device), behind_(std::move(behind)), queue_(queue) {
+                                 FaultyCompletionQueue& queue, uint32_t send_depth)
+    : device_(device), behind_(std::move(behind)), queue_(queue), send_depth_(send_depth) {
   device_.Add(behind_.get(), this);
   queue_.Add(this);
 }

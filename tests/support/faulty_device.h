@@ -48,6 +48,9 @@ class FaultyDevice final : public Device {
 
   // Work requests of that opcode that were posted.
   uint64_t posted(Opcode opcode) const { return posted_[static_cast<size_t>(opcode)]; }
+  // Sends that found no place. As in hardware, and unlike the software device, a place is free
+  // again when the completion of its request or of a later one was polled.
+  uint64_t refused_posts() const { return refused_posts_; }
 
   // ---- Device ----
 
@@ -67,6 +70,7 @@ class FaultyDevice final : public Device {
 
   // ---- For what it makes ----
 
+  void CountRefusal() { ++refused_posts_; }
   void CountPost(Opcode opcode) { ++posted_[static_cast<size_t>(opcode)]; }
   void Add(QueuePair* behind, FaultyQueuePair* pair);
   void Remove(QueuePair* behind);
@@ -82,6 +86,7 @@ class FaultyDevice final : public Device {
   std::atomic<bool> queues_broken_{false};
   std::atomic<bool> arming_broken_{false};
   std::atomic<uint64_t> posted_[16] = {};
+  std::atomic<uint64_t> refused_posts_{0};
   std::mutex mutex_;
   std::map<const QueuePair*, FaultyQueuePair*> pairs_;  // By the pair behind. Guarded by mutex_.
 };
