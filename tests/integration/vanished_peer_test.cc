@@ -214,7 +214,10 @@ TEST_F(VanishedPeers, AServerWhoseQueueBreaksEndsItsConnectionsAndTakesNoMore) {
   EXPECT_THAT(Echo(*stub, "x").status, IsOk());
   device_.BreakQueues();
   EXPECT_TRUE(WaitUntil([&] { return server_->statistics().connections == 0; }));
-  EXPECT_EQ(Echo(*stub, "x").status.code(), absl::StatusCode::kUnavailable);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Echo(*stub, "x").status.code(), absl::StatusCode::kUnavailable);
+    std::this_thread::sleep_for(milliseconds(2));  // The backoff.
+  }
 }
 
 }  // namespace

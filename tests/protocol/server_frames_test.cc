@@ -229,13 +229,12 @@ TEST_F(ServerFrames, AServerThatEndsWaitsForItsCloseFrames) {
   OpenPeer().Send(Request(1, "x"));
   EXPECT_EQ(AwaitAnswer().text, "x");
   device.set_sends_held(true);
-  std::thread ending([this] { Shutdown(); });
+  std::jthread ending([this] { Shutdown(); });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(peer_->FramesWaiting(), 0u);
   EXPECT_FALSE(peer_->disconnected());
   device.set_sends_held(false);
   EXPECT_EQ(peer_->AwaitAnswer(), CloseFrame(CloseHeader::Reason::kGoingAway));
-  ending.join();
 }
 
 TEST_F(ServerFrames, APeerThatVanishesAfterTheHandshakeIsFreed) {
