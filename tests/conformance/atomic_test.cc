@@ -166,7 +166,7 @@ class AtomicsOfTwoPeers : public Atomics {
 
 // Two threads on a busy machine may run one after the other; so each goes on until it has met the
 // other this often, within a bound.
-constexpr int kMeetingsWanted = 2000;
+constexpr uint32_t kMeetingsWanted = 2000;
 constexpr uint64_t kRoundsMax = 200000;
 
 TEST_P(AtomicsOfTwoPeers, NoAdditionIsLost) {
@@ -180,9 +180,9 @@ TEST_P(AtomicsOfTwoPeers, NoAdditionIsLost) {
       batch.push_back(FetchAndAdd(i, old_value.First(8), target.At(8), 3));
       if (i + 1 < kBatch) batch.back().Unsignaled();
     }
-    int meetings = 0;
+    uint32_t meetings = 0;
     uint64_t expected = 0;
-    for (uint64_t i = 0; i < kRoundsMax && meetings < kMeetingsWanted; ++i) {
+    for (uint64_t i = 0; i < Effort(kRoundsMax) && meetings < Effort(kMeetingsWanted); ++i) {
       party.Post(batch);
       party.ExpectSuccess(kBatch - 1);
       ++batches;
@@ -200,9 +200,9 @@ TEST_P(AtomicsOfTwoPeers, OnlyOneSwapsTheSameValue) {
   std::atomic<uint64_t> swapped{0};
   RunBoth([&](Party& party) {
     const Buffer& old_values = party.Allocate(8 * kBatch);
-    int meetings = 0;
+    uint32_t meetings = 0;
     uint64_t first = 0;
-    for (uint64_t i = 0; i < kRoundsMax && meetings < kMeetingsWanted; ++i) {
+    for (uint64_t i = 0; i < Effort(kRoundsMax) && meetings < Effort(kMeetingsWanted); ++i) {
       // A chain of increments; another one's increment between makes the rest of it fail.
       std::vector<Request> chain;
       for (uint64_t k = 0; k < kBatch; ++k) {

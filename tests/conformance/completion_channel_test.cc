@@ -279,13 +279,14 @@ class SleepingPingPong : public TwoParties {
     for (Party* party : {&client(), &server()}) {
       for (uint64_t i = 0; i < kRing; ++i) party->PostRecv(i, {});
     }
+    const uint64_t rounds = Effort(kRounds);
     std::thread other = StartThread([&] {
-      for (uint64_t i = 0; i < kRounds; ++i) {
+      for (uint64_t i = 0; i < rounds; ++i) {
         if (!SleepForMessage(server(), solicited, i)) return;
         SendMessage(server(), solicited, i);
       }
     });
-    for (uint64_t i = 0; i < kRounds; ++i) {
+    for (uint64_t i = 0; i < rounds; ++i) {
       SendMessage(client(), solicited, i);
       if (!SleepForMessage(client(), solicited, i)) break;
     }
@@ -324,7 +325,7 @@ class SleepingPingPong : public TwoParties {
       if (TakeMessage(party, &bad)) return true;
       pollfd entry = {.fd = party.channel().fd(), .events = POLLIN, .revents = 0};
       if (poll(&entry, 1, static_cast<int>(kHangBound.count())) != 1) {
-        ADD_FAILURE() << "a wake-up was lost in round " << round << " of " << kRounds;
+        ADD_FAILURE() << "a wake-up was lost in round " << round;
         return false;
       }
       party.channel().Drain();

@@ -27,6 +27,9 @@ class DeviceFixture : public testing::Test {
   Loop& loop() { return *loop_; }
   Address FreshAddress() const { return subject().fresh_address(); }
 
+  // `rounds` of a long test, or fewer on a slow device.
+  uint64_t Effort(uint64_t rounds) const { return rounds / subject().effort_divisor; }
+
   // Waits for the event; others are dropped.
   void ExpectAsyncEvent(AsyncEvent::Type type, const QueuePair& pair);
   // Takes one event if there is one.

@@ -32,6 +32,9 @@ struct DeviceUnderTest {
   // An absent device fails the suite: for devices that every host has.
   bool absent_is_failure = false;
 
+  // The long tests run so much shorter: for devices a thousand times slower than others.
+  uint32_t effort_divisor = 1;
+
   // "Suite.Test" -> why it is skipped on this device.
   std::map<std::string, std::string> known_differences;
   // A status the model demands -> what this device also reports in its place.

@@ -113,7 +113,7 @@ TEST_P(OneSided, WritesFromUserMemory) {
 }
 
 TEST_P(OneSided, ReadScattersPieces) {
-  if (can().send_sge_max < 2) GTEST_SKIP() << "one scatter entry only";
+  if (can().read_sge_max < 2) GTEST_SKIP() << "one scatter entry only";
   const Buffer& into = client().Allocate(4096);
   const Buffer& from = server().Allocate(4096);
   FillPattern(from.bytes(0, 30), 1);
@@ -137,6 +137,14 @@ TEST_P(OneSided, EmptyAccessNeedsNoKey) {
   const WorkCompletion completion = server().ExpectSuccess(9, CompletionOpcode::kRecvWriteWithImm);
   EXPECT_EQ(completion.byte_length, 0u);
   EXPECT_EQ(completion.imm_data, 5u);
+}
+
+TEST_P(OneSided, EmptyReadsGoOnForEver) {
+  for (uint64_t round = 0; round < 300; ++round) {
+    client().Post(Read(round, {}, RemoteTarget{}));
+    client().ExpectSuccess(round, CompletionOpcode::kRead);
+    if (HasFailure()) return;
+  }
 }
 
 TEST_P(OneSided, WriteWithImmConsumesAReceiveAndReportsTheBytesWritten) {

@@ -33,9 +33,9 @@ void Loop::RunQuietly() const {
   RunUntil([] { return false; }, kQuietTime);
 }
 
-bool Loop::Accepts(CompletionStatus wanted, CompletionStatus got) const {
+bool Accepts(const DeviceUnderTest& subject, CompletionStatus wanted, CompletionStatus got) {
   if (wanted == got) return true;
-  const auto [first, last] = subject_.may_report.equal_range(wanted);
+  const auto [first, last] = subject.may_report.equal_range(wanted);
   return std::any_of(first, last, [got](const auto& entry) { return entry.second == got; });
 }
 
@@ -147,7 +147,26 @@ WorkCompletion Party::ExpectCompletion(uint64_t id, CompletionStatus status,
   if (opcode && completion.status == CompletionStatus::kSuccess) {
     EXPECT_EQ(completion.opcode, *opcode);
   }
+  if (completion.status == CompletionStatus::kSuccess &&
+      completion.opcode == CompletionOpcode::kWrite && pair_ != nullptr &&
+      completion.queue_pair_number == pair_->number()) {
+    WaitUntilWritesLanded();
+  }
   return completion;
+}
+
+void Party::WaitUntilWritesLanded() {
+  if (device_.capabilities().error_tells_sender) return;
+  // The answer to a READ comes behind all that was sent before it (RFC 5040, section 5.5).
+  static constexpr uint64_t kId = ~uint64_t{0} - 12345;
+  Post(Read(kId, {}, RemoteTarget{}));
+  const bool came = loop_->RunUntil([this] {
+    const auto found = std::ranges::find(completions_, kId, &WorkCompletion::wr_id);
+    if (found == completions_.end()) return false;
+    completions_.erase(found);
+    return true;
+  });
+  EXPECT_TRUE(came) << name_ << ": no answer to the READ behind a WRITE";
 }
 
 void Party::ExpectReceived(uint64_t id, uint32_t byte_length) {

@@ -68,6 +68,9 @@ class Buffer {
 
 class Party;
 
+// Whether the device may say `got` where the model says `wanted`.
+bool Accepts(const DeviceUnderTest& subject, CompletionStatus wanted, CompletionStatus got);
+
 class Loop {
  public:
   explicit Loop(const DeviceUnderTest& subject) : subject_(subject) {}
@@ -76,8 +79,9 @@ class Loop {
                 std::chrono::milliseconds bound = kHangBound) const;
   // Gives whatever must not happen the time to happen.
   void RunQuietly() const;
-  // Whether the device may say `got` where the model says `wanted`.
-  bool Accepts(CompletionStatus wanted, CompletionStatus got) const;
+  bool Accepts(CompletionStatus wanted, CompletionStatus got) const {
+    return conformance::Accepts(subject_, wanted, got);
+  }
 
   void Add(Party* party) { parties_.push_back(party); }
   void Remove(Party* party) { std::erase(parties_, party); }
@@ -175,6 +179,9 @@ class Party {
   std::unique_ptr<CompletionQueue> queue_;
   std::unique_ptr<ProtectionDomain> domain_;
   std::unique_ptr<ConnectionManager> manager_;
+  // Where the success of a WRITE says nothing of the peer's memory: until it has landed there.
+  void WaitUntilWritesLanded();
+
   std::deque<std::vector<std::byte>> user_memory_;
   std::deque<Buffer> buffers_;
   std::unique_ptr<QueuePair> pair_;

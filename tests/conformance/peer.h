@@ -103,16 +103,19 @@ class Peer {
   void Disconnect() { Do({.op = PeerOp::kDisconnect}); }
 
  protected:
+  explicit Peer(const DeviceUnderTest& subject) : subject_(subject) {}
   virtual PeerReply Execute(const PeerCommand& command) = 0;
 
  private:
   PeerReply Do(const PeerCommand& command);
+
+  const DeviceUnderTest& subject_;
 };
 
 class LocalPeer : public Peer {
  public:
   LocalPeer(const DeviceUnderTest& subject, std::unique_ptr<Device> device, Loop& loop)
-      : server_(subject, std::move(device), loop) {}
+      : Peer(subject), server_(subject, std::move(device), loop) {}
 
  private:
   PeerReply Execute(const PeerCommand& command) override { return server_.Execute(command); }

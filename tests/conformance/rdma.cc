@@ -44,18 +44,35 @@ using Status = CompletionStatus;
 DeviceUnderTest SoftRoce() {
   constexpr char kUnaligned[] = "librxe refuses unaligned atomics when they are posted";
   constexpr char kSolicited[] = "an error is no solicited event (nobody arms for those alone)";
+  // Of Linux 6.1; so a window protects nothing on rxe beyond its region.
+  constexpr char kBounds[] = "rxe checks the bounds of the region, and not those of the window";
+  constexpr char kDomain[] = "rxe does not check whose window or region it is";
+  constexpr char kPort[] = "receivers that are not ready are counted per port, so on both sides here";
+  constexpr char kNoEvent[] = "no asynchronous event about the peer's errors";
+  constexpr char kPanic[] = "rxe crashes the kernel: it frees a region that the window has lost";
   return {
       .name = "SoftRoce",
       .create = Open,
       .fresh_address = FreshAddress,
+      .effort_divisor = 20,
       .known_differences =
           {{"Atomics.UnalignedAddressIsAnInvalidRequest", kUnaligned},
            {"Atomics.UnalignedAddressTellsTheRespondersProgram", kUnaligned},
-           {"Sleeping.ErrorCompletionWakesEvenWhoAskedForSolicitedOnly", kSolicited}},
+           {"Sleeping.ErrorCompletionWakesEvenWhoAskedForSolicitedOnly", kSolicited},
+           {"MemoryWindows.EndWhereTheyWereBoundTo", kBounds},
+           {"MemoryWindows.BeginWhereTheyWereBoundTo", kBounds},
+           {"BindingAWindow.DoesNotWrapAround", kBounds},
+           {"BindingAWindow.TakesNoRegionOfAnotherDomain", kDomain},
+           {"Invalidation.ByAnotherPeerFails", kDomain},
+           {"Invalidation.ByThePeerOfADeadKeyFails", kPanic},
+           {"ReceiverNotReady.IsCountedWhenItRecovers", kPort},
+           {"RemoteAccess.TellsTheRespondersProgram", kNoEvent}},
       // One status for all that a requester or a responder finds wrong with its own memory.
       .may_report = {{Status::kLocalProtectionError, Status::kLocalQueuePairOperationError},
                      {Status::kLocalLengthError, Status::kLocalQueuePairOperationError},
-                     {Status::kRemoteInvalidRequestError, Status::kRemoteOperationError}}};
+                     {Status::kRemoteInvalidRequestError, Status::kRemoteOperationError},
+                     // The receive that a refused WRITE_WITH_IMM took.
+                     {Status::kFlushed, Status::kRemoteAccessError}}};
 }
 
 DeviceUnderTest SoftIwarp() {
@@ -68,6 +85,7 @@ DeviceUnderTest SoftIwarp() {
       .name = "SoftIwarp",
       .create = Open,
       .fresh_address = FreshAddress,
+      .effort_divisor = 20,
       .known_differences =
           {{"Sleeping.SolicitedOnlySleepsThroughOrdinaryMessages", kSolicited},
            {"Sleeping.ArmedForAnyStaysSoWhenArmedForSolicitedToo", kSolicited},

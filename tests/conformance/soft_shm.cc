@@ -31,6 +31,7 @@ DeviceUnderTest SoftShm(const std::string& name, const SoftDeviceOptions& option
       .create = [options] { return CreateSoftDevice(options); },
       .fresh_address = FreshAddress,
       .absent_is_failure = true,
+      .effort_divisor = 1,
       .known_differences = {{"SharedReceive.NoMoreSendsSucceedThanThereAreReceives", kShownToAll},
                             {"SharedReceive.TooLongForTheNextReceiveIsToldBothSides",
                              kShownLongest},

@@ -59,7 +59,8 @@ size_t RdmaCompletionQueue::Poll(std::span<WorkCompletion> completions) {
       if (Translate(entries[i], &completions[count])) ++count;
     }
     if (static_cast<size_t>(got) < wanted) {
-      if (!flushed_.empty()) [[unlikely]] {
+      if (!to_sweep_.empty() || !flushed_.empty()) [[unlikely]] {
+        for (RdmaQueuePair* pair : std::exchange(to_sweep_, {})) pair->FlushWhatIsLost(*this);
         count += TakeKept(flushed_, completions.subspan(count));
       }
       break;
@@ -84,6 +85,10 @@ void RdmaCompletionQueue::PushFlushed(WorkId id, uint32_t pair_number) {
   entry.status = IBV_WC_WR_FLUSH_ERR;
   entry.qp_num = pair_number;
   flushed_.push_back(entry);
+}
+
+void RdmaCompletionQueue::SweepLater(RdmaQueuePair* pair) {
+  if (std::ranges::find(to_sweep_, pair) == to_sweep_.end()) to_sweep_.push_back(pair);
   if (std::exchange(armed_, false)) channel_->Signal();
 }
 
@@ -102,6 +107,10 @@ bool RdmaCompletionQueue::Translate(const ibv_wc& from, WorkCompletion* to) {
     const Place& place = places_[id.owner];
     if (place.pair == nullptr || place.generation != id.generation) return false;
     pair = place.pair;
+    // Flushed here already, since it seemed lost.
+    if (!pair->IsOutstanding(id)) [[unlikely]] {
+      return false;
+    }
     to->wr_id = id.kind == WorkId::Kind::kSend ? pair->RetireSend(id.sequence, status)
                                                : pair->RetireRecv(id.sequence, status);
   }
@@ -162,6 +171,7 @@ WorkId RdmaCompletionQueue::Attach(RdmaQueuePair* pair) {
 }
 
 void RdmaCompletionQueue::Detach(WorkId place, uint32_t pair_number) {
+  std::erase(to_sweep_, places_[place.owner].pair);
   places_[place.owner].pair = nullptr;
   free_places_.push_back(place.owner);
   // The room that the pair had reserved goes to others now, so nothing of it may stay behind.

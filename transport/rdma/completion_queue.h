@@ -53,7 +53,9 @@ class RdmaCompletionQueue final : public CompletionQueue {
   // the hardware first, so that nothing follows.
   void Detach(WorkId place, uint32_t pair_number);
 
-  // A completion kFlushed that the hardware will not make, behind all that it has made.
+  // The pair is in error, and the hardware may owe it flushes: asks it for them
+  // (RdmaQueuePair::FlushWhatIsLost) once the hardware has no completions left.
+  void SweepLater(RdmaQueuePair* pair);
   void PushFlushed(WorkId id, uint32_t pair_number);
 
   // The device said that the queue can't be used any more. Any thread.
@@ -83,7 +85,8 @@ class RdmaCompletionQueue final : public CompletionQueue {
   std::vector<uint32_t> free_places_;
   // Completions of other pairs that Detach had to take out of the hardware.
   std::deque<ibv_wc> kept_;
-  std::deque<ibv_wc> flushed_;  // PushFlushed.
+  std::vector<RdmaQueuePair*> to_sweep_;
+  std::deque<ibv_wc> flushed_;  // PushFlushed, and not polled yet.
   bool armed_ = false;
 
   std::atomic<bool> broken_{false};

@@ -63,6 +63,11 @@ class RdmaMemoryWindow final : public MemoryWindow {
   explicit RdmaMemoryWindow(WindowHandle window)
       : MemoryWindow(RemoteKey{window->rkey}), window_(std::move(window)) {}
   ibv_mw* handle() const { return window_.get(); }
+  // A binding with `key` was posted. Providers find a window by the key that they see here.
+  void SetKey(RemoteKey key) {
+    set_remote_key(key);
+    window_->rkey = key.value;
+  }
 
  private:
   const WindowHandle window_;

@@ -56,7 +56,7 @@ absl::Status CheckOptions(const QueuePairOptions& options, const Capabilities& c
 }  // namespace
 
 OutstandingRequests::OutstandingRequests(uint32_t depth)
-    : depth_(depth), mask_(std::bit_ceil(std::max(depth, 1u)) - 1), ids_(mask_ + 1) {}
+    : depth_(depth), mask_(std::bit_ceil(std::max(depth, 1u)) - 1), requests_(mask_ + 1) {}
 
 // ---- Creation ----
 
@@ -152,6 +152,10 @@ RdmaQueuePair::~RdmaQueuePair() {
 // ---- Sending ----
 
 absl::Status RdmaQueuePair::CheckSend(const SendWorkRequest& request) const {
+  if (sends_.full()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the send queue is full, all of send_depth, ", options_.send_depth, ": poll, then post"));
+  }
   const Capabilities& can = device_->capabilities();
   bool supported = true;
   switch (request.opcode) {
@@ -187,14 +191,17 @@ absl::Status RdmaQueuePair::CheckSend(const SendWorkRequest& request) const {
                                                    " pieces; this queue pair takes send_sge_max, ",
                                                    options_.send_sge_max));
   }
-  if ((request.flags & kSendInline) != 0) {
-    uint64_t bytes = 0;
-    for (const ScatterGatherEntry& piece : request.sg_list) bytes += piece.length;
-    if (bytes > options_.inline_bytes_max) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(bytes, " inline bytes; this queue pair takes inline_bytes_max, ",
-                       options_.inline_bytes_max));
-    }
+  uint64_t bytes = 0;
+  for (const ScatterGatherEntry& piece : request.sg_list) bytes += piece.length;
+  if (bytes > can.message_bytes_max) {
+    return absl::InvalidArgumentError(absl::StrCat("a message of ", bytes,
+                                                   " bytes; the device takes message_bytes_max, ",
+                                                   can.message_bytes_max));
+  }
+  if ((request.flags & kSendInline) != 0 && bytes > options_.inline_bytes_max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(bytes, " inline bytes; this queue pair takes inline_bytes_max, ",
+                     options_.inline_bytes_max));
   }
   return absl::OkStatus();
 }
@@ -251,9 +258,14 @@ absl::Status RdmaQueuePair::PostSend(std::span<const SendWorkRequest> requests, 
     return absl::FailedPreconditionError("the queue pair is not connected yet");
   }
   absl::Status status;
-  const bool flush = state == QueuePairState::kError && FlushesHere();
+  if (state == QueuePairState::kError && IsFlushedHere()) [[unlikely]] {
+    const size_t count = KeepForSweep(
+        requests, sends_, [this](const auto& request) { return CheckSend(request); }, &status);
+    if (accepted != nullptr) *accepted = count;
+    return status;
+  }
   while (status.ok() && !requests.empty()) {
-    const size_t count = flush ? FlushSends(requests, &status) : PostChunk(requests, &status);
+    const size_t count = PostChunk(requests, &status);
     requests = requests.subspan(count);
     if (accepted != nullptr) *accepted += count;
   }
@@ -266,11 +278,6 @@ size_t RdmaQueuePair::PostChunk(std::span<const SendWorkRequest> requests, absl:
   size_t count = 0;
   WorkId id = send_place_;
   for (; count < std::min(requests.size(), kPostChunk); ++count) {
-    if (sends_.full()) {
-      *status = absl::ResourceExhaustedError(absl::StrCat(
-          "the send queue is full, all of send_depth, ", options_.send_depth, ": poll, then post"));
-      break;
-    }
     *status = CheckSend(requests[count]);
     if (!status->ok()) break;
     FillSend(requests[count], &works[count]);
@@ -283,23 +290,28 @@ size_t RdmaQueuePair::PostChunk(std::span<const SendWorkRequest> requests, absl:
       works[count].send_flags |= IBV_SEND_FENCE;
     }
     works[count].next = &works[count + 1];
-    sends_.Push(requests[count].wr_id);
+    sends_.Push(requests[count].wr_id,
+                options_.signal_all || (requests[count].flags & kSendSignaled) != 0);
   }
   if (count == 0) return 0;
   works[count - 1].next = nullptr;
   ibv_send_wr* bad = nullptr;
   const int result = ibv_post_send(pair_.get(), works, &bad);
   if (result != 0) [[unlikely]] {
-    // Without a request named the doorbell failed, with all of them in the queue.
     const size_t posted = bad == nullptr ? count : static_cast<size_t>(bad - works);
     sends_.Unpush(static_cast<uint32_t>(count - posted));
     count = posted;
-    *status = PostError("ibv_post_send", ErrorOf(result));
+    if (bad == nullptr) {
+      // All of them are in the queue, and the kernel will not look at it: the connection is ending.
+      MoveToError();
+    } else {
+      *status = PostError("ibv_post_send", ErrorOf(result));
+    }
   }
   for (size_t i = 0; i < count; ++i) {
     const SendWorkRequest& request = requests[i];
     if (request.opcode == Opcode::kBindWindow) {
-      request.bind.window->set_remote_key(request.bind.key);
+      static_cast<RdmaMemoryWindow*>(request.bind.window)->SetKey(request.bind.key);
     }
   }
   return count;
@@ -328,14 +340,21 @@ absl::Status RdmaQueuePair::PostRecv(std::span<const RecvWorkRequest> requests, 
   }
   absl::Status status;
   const bool in_error = state_.load(std::memory_order_relaxed) == QueuePairState::kError;
-  const bool flush = in_error && FlushesHere();
+  if (in_error && IsFlushedHere()) [[unlikely]] {
+    const size_t count = KeepForSweep(
+        requests, recvs_, [this](const auto& request) { return CheckRecv(request); }, &status);
+    if (accepted != nullptr) *accepted = count;
+    return status;
+  }
   while (status.ok() && !requests.empty()) {
-    const size_t count = flush ? FlushRecvs(requests, &status) : PostRecvChunk(requests, &status);
+    const size_t count = PostRecvChunk(requests, &status);
     requests = requests.subspan(count);
     if (accepted != nullptr) *accepted += count;
   }
   // rxe looks at the receives of a pair in error only when it is told again.
-  if (in_error && !flush) ModifyToError();
+  if (in_error) [[unlikely]] {
+    ModifyToError();
+  }
   return status;
 }
 
@@ -353,7 +372,7 @@ size_t RdmaQueuePair::PostRecvChunk(std::span<const RecvWorkRequest> requests,
                     .next = &works[count + 1],
                     .sg_list = AsSge(pieces),
                     .num_sge = static_cast<int>(pieces.size())};
-    recvs_.Push(requests[count].wr_id);
+    recvs_.Push(requests[count].wr_id, /*completes=*/true);
   }
   if (count == 0) return 0;
   works[count - 1].next = nullptr;
@@ -394,37 +413,38 @@ void RdmaQueuePair::OnSharedReceive(CompletionStatus status) {
   if (status == CompletionStatus::kSuccess) ++messages_received_;
 }
 
-// ---- Flushing here ----
+// ---- Flushed here and not by the hardware ----
 
-bool RdmaQueuePair::FlushesHere() const { return device_->is_iwarp(); }
+bool RdmaQueuePair::IsFlushedHere() const { return device_->is_iwarp(); }
 
-size_t RdmaQueuePair::FlushSends(std::span<const SendWorkRequest> requests, absl::Status* status) {
-  MoveToError();  // From here on the hardware's own flushes are in the completion queue.
-  WorkId id = send_place_;
+template <class Request, class Check>
+size_t RdmaQueuePair::KeepForSweep(std::span<const Request> requests, OutstandingRequests& queue,
+                                   Check check, absl::Status* status) {
   size_t count = 0;
   for (; count < requests.size(); ++count) {
-    *status = sends_.full() ? absl::ResourceExhaustedError("the send queue is full: poll, then post")
-                            : CheckSend(requests[count]);
+    *status = check(requests[count]);
     if (!status->ok()) break;
-    id.sequence = sends_.next();
-    sends_.Push(requests[count].wr_id);
-    send_queue_->PushFlushed(id, number());
+    queue.Push(requests[count].wr_id, /*completes=*/true);
   }
+  MoveToError();
+  SweepLater();
   return count;
 }
 
-size_t RdmaQueuePair::FlushRecvs(std::span<const RecvWorkRequest> requests, absl::Status* status) {
-  MoveToError();
-  WorkId id = recv_place_;
-  size_t count = 0;
-  for (; count < requests.size(); ++count) {
-    *status = CheckRecv(requests[count]);
-    if (!status->ok()) break;
-    id.sequence = recvs_.next();
-    recvs_.Push(requests[count].wr_id);
-    recv_queue_->PushFlushed(id, number());
-  }
-  return count;
+void RdmaQueuePair::SweepLater() {
+  send_queue_->SweepLater(this);
+  if (recv_queue_ != send_queue_) recv_queue_->SweepLater(this);
+}
+
+void RdmaQueuePair::FlushWhatIsLost(RdmaCompletionQueue& queue) {
+  const auto flush_into = [&](WorkId place) {
+    return [&queue, place, this](uint32_t sequence) mutable {
+      place.sequence = sequence;
+      queue.PushFlushed(place, number());
+    };
+  };
+  if (&queue == send_queue_) sends_.Sweep(flush_into(send_place_));
+  if (&queue == recv_queue_ && shared_ == nullptr) recvs_.Sweep(flush_into(recv_place_));
 }
 
 // ---- State ----
@@ -455,7 +475,8 @@ void RdmaQueuePair::MoveToError() {
   // Also when a completion said so already: providers differ in whether the rest flushes by itself.
   if (std::exchange(error_requested_, true)) return;
   MarkError();
-  ModifyToError();
+  ModifyToError();  // Returns when the kernel has flushed what it knows of.
+  if (IsFlushedHere()) SweepLater();
 }
 
 void RdmaQueuePair::ModifyToError() {

@@ -31,31 +31,42 @@ class RdmaDevice;
 class RdmaProtectionDomain;
 class RdmaSharedReceiveQueue;
 
-// User wr_ids of requests that complete in order, by sequence number.
+// What is outstanding of one queue, whose requests complete in order.
 class OutstandingRequests {
  public:
   explicit OutstandingRequests(uint32_t depth);
   bool full() const { return posted_ - retired_ >= depth_; }
-  uint32_t room() const { return depth_ - (posted_ - retired_); }
   uint32_t next() const { return posted_; }
-  void Push(uint64_t user_id) { ids_[posted_++ & mask_] = user_id; }
+  // `completes`: whether it makes a completion on success, too.
+  void Push(uint64_t user_id, bool completes) { requests_[posted_++ & mask_] = {user_id, completes}; }
   void Unpush(uint32_t count) { posted_ -= count; }
-  // The request `sequence` is complete, and so are all before it.
+  // The request `sequence` is complete, and so are all before it. Returns the user's wr_id.
   uint64_t Retire(uint32_t sequence) {
     retired_ = sequence + 1;
-    return ids_[sequence & mask_];
+    return requests_[sequence & mask_].user_id;
   }
-  bool IsOutstanding(uint32_t sequence) const {
-    return posted_ - sequence <= posted_ - retired_ && posted_ != sequence;
-  }
+  bool IsOutstanding(uint32_t sequence) const { return sequence - retired_ < posted_ - retired_; }
   uint32_t retired() const { return retired_; }
+  // Calls `f(sequence)`, in order and once for each, for what is outstanding and must complete.
+  template <class F>
+  void Sweep(F&& f) {
+    if (static_cast<int32_t>(swept_ - retired_) < 0) swept_ = retired_;
+    for (; swept_ != posted_; ++swept_) {
+      if (requests_[swept_ & mask_].completes) f(swept_);
+    }
+  }
 
  private:
+  struct Request {
+    uint64_t user_id;
+    bool completes;
+  };
   const uint32_t depth_;
   const uint32_t mask_;
-  std::vector<uint64_t> ids_;
+  std::vector<Request> requests_;
   uint32_t posted_ = 0;
   uint32_t retired_ = 0;
+  uint32_t swept_ = 0;
 };
 
 class RdmaQueuePair final : public QueuePair {
@@ -74,6 +85,12 @@ class RdmaQueuePair final : public QueuePair {
   // ---- For the completion queue ----
 
   // Return the user's wr_id.
+  bool IsOutstanding(WorkId id) const {
+    return (id.kind == WorkId::Kind::kSend ? sends_ : recvs_).IsOutstanding(id.sequence);
+  }
+  // Pushes a flush into `queue` for all that the hardware, which has no more completions now, owes
+  // it.
+  void FlushWhatIsLost(RdmaCompletionQueue& queue);
   uint64_t RetireSend(uint32_t sequence, CompletionStatus status);
   uint64_t RetireRecv(uint32_t sequence, CompletionStatus status);
   void OnSharedReceive(CompletionStatus status);
@@ -102,10 +119,13 @@ class RdmaQueuePair final : public QueuePair {
   absl::Status CheckRecv(const RecvWorkRequest& request) const;
   size_t PostRecvChunk(std::span<const RecvWorkRequest> requests, absl::Status* status);
   void NoteStatus(CompletionStatus status);
-  // Soft-iWARP does not look at queues of a pair in error: what is posted to it is flushed here.
-  size_t FlushSends(std::span<const SendWorkRequest> requests, absl::Status* status);
-  size_t FlushRecvs(std::span<const RecvWorkRequest> requests, absl::Status* status);
-  bool FlushesHere() const;
+  // Soft-iWARP does not look at the queues of a pair in error, nor at what is posted while it gets
+  // there: the completion queues flush that, when the hardware has nothing more.
+  bool IsFlushedHere() const;
+  void SweepLater();
+  template <class Request, class Check>
+  size_t KeepForSweep(std::span<const Request> requests, OutstandingRequests& queue, Check check,
+                      absl::Status* status);
   void ModifyToError();
 
   RdmaProtectionDomain* const domain_;
