@@ -238,14 +238,19 @@ void Poller::StartLooking(const Endpoint& endpoint) {
   timers_.Schedule(&look_timer_, next_look_ns_);
 }
 
+// A round over all endpoints takes one interval, in so many equal firings.
+int64_t Poller::LookFirings() {
+  if (std::exchange(slept_, false)) return 1;
+  const size_t wanted = (endpoint_count() + kLooksPerFiring - 1) / kLooksPerFiring;
+  return std::clamp<int64_t>(static_cast<int64_t>(wanted), 1,
+                             std::max<int64_t>(1, look_interval_ns_ / kLookTimerMinNs));
+}
+
 void Poller::LookAtPeers() {
   const size_t count = endpoint_count();
   if (count == 0) return;  // The next endpoint starts it again.
   const int64_t now_ns = clock_.NowNs();
-  // A round over all takes one interval, in as many equal firings.
-  const auto firings =
-      std::clamp<int64_t>(static_cast<int64_t>((count + kLooksPerFiring - 1) / kLooksPerFiring), 1,
-                          std::max<int64_t>(1, look_interval_ns_ / kLookTimerMinNs));
+  const int64_t firings = LookFirings();
   size_t looks = (count + static_cast<size_t>(firings) - 1) / static_cast<size_t>(firings);
   for (size_t seen = 0; looks > 0 && seen < entries_.size(); ++seen) {
     look_cursor_ = look_cursor_ + 1 < entries_.size() ? look_cursor_ + 1 : 0;
@@ -294,6 +299,7 @@ size_t Poller::CheckQueue() {
 void Poller::Arm() {
   // An error is dealt with in the next step. A sleep is bounded, so that nothing depends on this.
   if (broken_.ok()) arm_error_ = completion_queue_->Arm(/*solicited_only=*/false);
+  slept_ = true;
   LookAtEverything();
 }
 

@@ -151,8 +151,8 @@ class Poller {
   // A few round trips, whatever the network; a peer that is gone must not hold us up.
   static constexpr int64_t kCloseBoundNs = 100'000'000;
   // Endpoints looked at when the look timer fires: few enough not to delay a message by more than
-  // some 10 us, many enough that 10,000 silent connections wake a sleeping poller only now and
-  // then.
+  // some 10 us. A poller that slept meanwhile looks at all of them: it had no messages to delay,
+  // and waking up and arming again costs more than looking.
   static constexpr size_t kLooksPerFiring = 64;
   // With so many connections that it would fire more often than this, more are looked at at once.
   static constexpr int64_t kLookTimerMinNs = 2'000'000;
@@ -180,6 +180,7 @@ class Poller {
   void WantIdleService(Endpoint* endpoint);
   void StartLooking(const Endpoint& endpoint);
   void LookAtPeers();
+  int64_t LookFirings();
   void JudgePeersUnderLoad();
   size_t CheckQueue();
   void BeginDrain(Grave& grave);
@@ -211,6 +212,7 @@ class Poller {
   int64_t look_interval_ns_ = 0;  // In which each endpoint is looked at once.
   int64_t next_look_ns_ = 0;
   size_t look_cursor_ = 0;  // In entries_.
+  bool slept_ = false;      // Since the look timer fired last.
   uint64_t polled_since_suspicion_ = 0;
 
   absl::Status arm_error_;

@@ -262,6 +262,17 @@ TEST_F(ManyPeers, AreLookedAtSomeAtATimeAndEachWithinTheDetectionTime) {
   EXPECT_EQ(device_.posted(Opcode::kWrite), kPeers);
 }
 
+TEST_F(ManyPeers, AreLookedAtAllAtOnceByAPollerThatSlept) {
+  constexpr size_t kPeers = 130;
+  Open(kPeers, {.ring_depth = 16, .slot_bytes = 512, .detection_time = kDetection});
+  while (device_.posted(Opcode::kWrite) == 0) {
+    poller_->Arm();
+    clock_.Advance(milliseconds(1));
+    Step();
+  }
+  EXPECT_EQ(device_.posted(Opcode::kWrite), kPeers);
+}
+
 // Two connections: the first one's peer is looked for, the second keeps the poller busy.
 class BusyPoller : public ManyPeers {
  protected:
