@@ -122,8 +122,7 @@ absl::Status ClientConnection::EnsureConnectingOnPoller() {
   if (!endpoint.ok()) return endpoint.status();
   endpoint_ = *std::move(endpoint);
   state_ = State::kConnecting;
-  ConnectOptions connect;
-  connect.private_data = EncodeHello(endpoint_->MakeHello(random_.Next()));
+  ConnectOptions connect = endpoint_->MakeConnectOptions(random_.Next());
   connect.timeout = options_.connect_timeout;
   absl::Status status =
       poller_->connection_manager().Connect(endpoint_->queue_pair(), address_, connect);

@@ -6,43 +6,64 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "verbena/transport/rdma/factory.h"
 #include "verbena/transport/soft/factory.h"
 
 namespace verbena {
 namespace {
 
-absl::StatusOr<std::shared_ptr<Device>> SharedSoftDevice() {
-  static std::mutex mutex;  // Constant-initialised and trivially destroyed.
+// Devices that this process shares, by name; each ends with its last user.
+class SharedDevices {
+ public:
+  template <class Make>
+  absl::StatusOr<std::shared_ptr<Device>> Get(const std::string& name, Make make) {
+    std::lock_guard lock(mutex_);
+    std::weak_ptr<Device>& shared = devices_[name];
+    if (std::shared_ptr<Device> device = shared.lock()) return device;
+    absl::StatusOr<std::unique_ptr<Device>> made = make();
+    if (!made.ok()) return made.status();
+    std::shared_ptr<Device> device = *std::move(made);
+    shared = device;
+    return device;
+  }
+
+ private:
+  std::mutex mutex_;
+  absl::flat_hash_map<std::string, std::weak_ptr<Device>> devices_;  // Under mutex_.
+};
+
+SharedDevices& Shared() {
   // Never destroyed, so that channels may end during the exit of the process.
-  static auto* shared = new std::weak_ptr<Device>;
-  std::lock_guard lock(mutex);
-  if (std::shared_ptr<Device> device = shared->lock()) return device;
-  auto made = CreateSoftDevice();
-  if (!made.ok()) return made.status();
-  std::shared_ptr<Device> device = *std::move(made);
-  *shared = device;
-  return device;
+  static auto* shared = new SharedDevices;
+  return *shared;
 }
 
 absl::Status NobodyServes(const Address& address, const std::string& asked) {
-  return absl::UnavailableError(
-      absl::StrCat("no device serves ", address.ToString(), " (asked: ", asked,
-                   "): use a shm: address on one host, or add a device that serves \"",
-                   address.scheme, ":\" to the options"));
+  return absl::UnavailableError(absl::StrCat("no device serves ", address.ToString(),
+                                             " (asked: ", asked, "): add one that serves \"",
+                                             address.scheme, ":\" to the options"));
+}
+
+absl::StatusOr<std::shared_ptr<Device>> SharedDeviceFor(const Address& address) {
+  if (address.scheme == "rdma") {
+    absl::StatusOr<std::string> name = RdmaDeviceFor(address);
+    if (!name.ok()) return name.status();
+    return Shared().Get(*name, [&] { return CreateRdmaDevice({.device = *name}); });
+  }
+  auto device = Shared().Get("soft", [] { return CreateSoftDevice(); });
+  if (device.ok() && !(*device)->ServesScheme(address.scheme)) {
+    return NobodyServes(address, (*device)->capabilities().device);
+  }
+  return device;
 }
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Device>> ChooseDevice(std::span<Device* const> devices,
                                                      const Address& address) {
-  if (devices.empty()) {
-    auto device = SharedSoftDevice();
-    if (device.ok() && !(*device)->ServesScheme(address.scheme)) {
-      return NobodyServes(address, (*device)->capabilities().device);
-    }
-    return device;
-  }
+  if (devices.empty()) return SharedDeviceFor(address);
   std::string asked;
   for (Device* device : devices) {
     if (device->ServesScheme(address.scheme)) {

@@ -54,10 +54,8 @@ absl::Status ServerConnection::Accept(std::unique_ptr<ConnectionRequest> request
   if (!endpoint.ok()) return endpoint.status();
   endpoint_ = *std::move(endpoint);
   deferred_.reserve(2 * poller_.options().endpoint.ring_depth);
-  ConnectOptions options;
-  options.private_data = EncodeHello(endpoint_->MakeHello(epoch));
   return poller_.poller().connection_manager().Accept(std::move(request), endpoint_->queue_pair(),
-                                                      options);
+                                                      endpoint_->MakeConnectOptions(epoch));
 }
 
 void ServerConnection::OnEvent(ConnectionEvent& event, const Hello& hello) {

@@ -121,12 +121,19 @@ absl::Status Endpoint::PostRing() {
   return absl::OkStatus();
 }
 
-Hello Endpoint::MakeHello(uint64_t epoch) const {
+ConnectOptions Endpoint::MakeConnectOptions(uint64_t epoch) const {
   Hello hello;
   hello.ring_depth = options_.ring_depth;
   hello.slot_bytes = options_.slot_bytes;
   hello.epoch = epoch;
-  return hello;
+  ConnectOptions connect;
+  connect.private_data = EncodeHello(hello);
+  if (options_.detection_time > std::chrono::milliseconds::zero()) {
+    // Those of Soft-RoCE, which repeats for ever then, end when the watch says so.
+    connect.retries = 7;
+    connect.acknowledgement_timeout = AcknowledgementTimeout(options_.detection_time);
+  }
+  return connect;
 }
 
 void Endpoint::Open(const Hello& peer, Side side) {

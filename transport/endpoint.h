@@ -77,7 +77,9 @@ class Endpoint {
 
   QueuePair& queue_pair() { return *queue_pair_; }
   EndpointId id() const { return id_; }
-  Hello MakeHello(uint64_t epoch) const;
+  // To connect or accept with: a hello of this `epoch`, and retries of the NIC that end about when
+  // EndpointOptions::detection_time does.
+  ConnectOptions MakeConnectOptions(uint64_t epoch) const;
   // Connected: sending may begin.
   void Open(const Hello& peer, Side side);
   bool is_open() const { return state_ == State::kOpen; }

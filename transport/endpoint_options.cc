@@ -35,4 +35,15 @@ absl::Status EndpointOptions::Validate() const {
   return absl::OkStatus();
 }
 
+uint8_t AcknowledgementTimeout(std::chrono::milliseconds detection_time) {
+  constexpr std::chrono::nanoseconds kUnit{4096};  // InfiniBand specification vol. 1, 9.7.6.1.3.
+  constexpr int kWaits = 8;                        // The first, and seven retries.
+  constexpr uint8_t kMax = 31;
+  uint8_t exponent = 1;
+  while (exponent < kMax && kWaits * kUnit * (int64_t{1} << (exponent + 1)) <= detection_time) {
+    ++exponent;
+  }
+  return exponent;
+}
+
 }  // namespace verbena

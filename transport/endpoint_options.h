@@ -51,6 +51,11 @@ struct EndpointOptions {
   absl::Status Validate() const;
 };
 
+// For ConnectOptions::acknowledgement_timeout: the longest with which a NIC gives up within
+// `detection_time` after seven retries, if it keeps its times; it may take four times as long, and
+// then the endpoint is faster.
+uint8_t AcknowledgementTimeout(std::chrono::milliseconds detection_time);
+
 // Slots lie slot_bytes + 64 apart, because starts that are 4 KiB apart would share one set of the
 // L1 cache and evict each other.
 inline constexpr uint32_t kSlotColourBytes = 64;

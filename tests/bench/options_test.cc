@@ -113,7 +113,8 @@ TEST(Options, OptionsThatAreNone) {
 TEST(Options, OptionsOfAnotherCommandAreRefused) {
   EXPECT_THAT(ErrorOf({"run", "--target=shm:x", "--listen=shm:x"}), HasSubstr("--listen"));
   EXPECT_THAT(ErrorOf({"serve", "--listen=shm:x", "--size=64"}), HasSubstr("--size"));
-  EXPECT_THAT(ErrorOf({"local", "--target=shm:x"}), HasSubstr("--target"));
+  EXPECT_THAT(ErrorOf({"ceiling", "--target=shm:x"}), HasSubstr("--target"));
+  EXPECT_EQ(Parse({"local", "--target=rdma:10.1.0.1:7471"})->target, "rdma:10.1.0.1:7471");
   EXPECT_THAT(ErrorOf({"ceiling", "--seconds=1"}), HasSubstr("--seconds"));
 }
 

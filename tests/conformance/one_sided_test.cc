@@ -147,6 +147,28 @@ TEST_P(OneSided, EmptyReadsGoOnForEver) {
   }
 }
 
+// Around the send queue several times, so that each kind follows each other in every place of it.
+TEST_P(OneSided, ReadsMixWithSendsAndWrites) {
+  const Buffer& ours = client().Allocate(4096);
+  const Buffer& theirs = server().Allocate(4096);
+  FillPattern(theirs.bytes(0, 8), 7);
+  for (const size_t read_bytes : {8, 0}) {
+    const Pieces into = read_bytes == 0 ? Pieces{} : Pieces{ours.First(read_bytes)};
+    for (uint64_t round = 0; round < 100; ++round) {
+      SCOPED_TRACE(testing::Message() << "round " << round << ", READ of " << read_bytes);
+      server().PostRecv(9, {theirs.Piece(1024, 64)});
+      client().Post({Write(1, {ours.Piece(64, 8)}, theirs.At(512)).Unsignaled(),
+                     Send(2, {ours.Piece(128, 8)}),
+                     Read(3, into, read_bytes == 0 ? RemoteTarget{} : theirs.Start())});
+      server().ExpectReceived(9, 8);
+      client().ExpectSuccess(2);
+      client().ExpectSuccess(3, CompletionOpcode::kRead);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_TRUE(HoldsPattern(ours.bytes(0, 8), 7));
+}
+
 TEST_P(OneSided, WriteWithImmConsumesAReceiveAndReportsTheBytesWritten) {
   REQUIRE_CAPABILITY(write_with_imm);
   const Buffer& from = client().Allocate(kMebibyte);

@@ -3,14 +3,12 @@
 // rdma-core's device, on whatever NIC this machine has: in the VM Soft-RoCE or Soft-iWARP
 // (VERBENA_TEST_DEVICE, rxe or siw, with the address VERBENA_TEST_HOST).
 
-#include <unistd.h>
-
-#include <atomic>
 #include <cstdlib>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "verbena/tests/conformance/device_under_test.h"
+#include "verbena/tests/support/fresh_port.h"
 #include "verbena/transport/rdma/factory.h"
 
 namespace verbena::conformance {
@@ -21,15 +19,8 @@ std::string Environment(const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
-// Each process has a range of its own; a test has a child or two.
 Address FreshAddress() {
-  constexpr int kPortsOfAProcess = 500;
-  constexpr int kRanges = 80;
-  static const int first = 20000 + (getpid() % kRanges) * kPortsOfAProcess;
-  static std::atomic<int> count{0};
-  return {.scheme = "rdma",
-          .host = Environment("VERBENA_TEST_HOST"),
-          .port = static_cast<uint16_t>(first + count++ % kPortsOfAProcess)};
+  return {.scheme = "rdma", .host = Environment("VERBENA_TEST_HOST"), .port = FreshPort()};
 }
 
 absl::StatusOr<std::unique_ptr<Device>> Open() {
@@ -80,6 +71,7 @@ DeviceUnderTest SoftIwarp() {
   constexpr char kTcp[] = "the end of the TCP connection tells at once";
   constexpr char kQueues[] = "libsiw maps at most 144 queues for a device, so some 60 queue pairs";
   constexpr char kPieces[] = "bounds are checked piece by piece: the good ones have landed";
+  constexpr char kRead[] = "the driver answers a READ of memory that is open to writes only";
   constexpr char kNoEvent[] = "no asynchronous event about the peer's errors";
   return {
       .name = "SoftIwarp",
@@ -95,6 +87,7 @@ DeviceUnderTest SoftIwarp() {
            {"PeerInError.IsNotNoticedUntilSomethingIsSent", kTcp},
            {"Connecting.ManyAtOnceEachGetTheirOwn", kQueues},
            {"RemoteAccess.LargeWriteThatEndsBehindTheRegion", kPieces},
+           {"RemoteAccess.ReadWithoutTheRight", kRead},
            {"RemoteAccess.TellsTheRespondersProgram", kNoEvent}},
       // The requester learns that the connection ended, and not why.
       .may_report = {{Status::kLocalProtectionError, Status::kLocalQueuePairOperationError},

@@ -15,7 +15,7 @@ class Deadlines : public TrialTest {};
 
 TEST_F(Deadlines, ACallOutlivedByItsInlineHandlerEndsInTime) {
   StartServer();
-  auto stub = MakeStub();
+  auto stub = MakeConnectedStub();
   const auto start = steady_clock::now();
   EXPECT_EQ(Work(*stub, 10'000, milliseconds(50)).code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(5));
@@ -27,7 +27,7 @@ TEST_F(Deadlines, ACallOutlivedByItsInlineHandlerEndsInTime) {
 
 TEST_F(Deadlines, ACallOutlivedByItsHandlerOnAnExecutorEndsInTime) {
   StartServerOnExecutor(1);
-  auto stub = MakeStub();
+  auto stub = MakeConnectedStub();
   const auto start = steady_clock::now();
   EXPECT_EQ(Work(*stub, 10'000, milliseconds(50)).code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(5));

@@ -109,11 +109,11 @@ TEST_F(Statuses, AMalformedAddressIsTheStatusOfEveryCall) {
 }
 
 TEST_F(Statuses, AnAddressThatNoDeviceServesIsUnavailableAndSaysWhatToDo) {
-  auto stub = trial::Trial::NewStub(CreateChannel("rdma:node:7471"));
+  auto stub = trial::Trial::NewStub(CreateChannel("tcp:node:7471"));
   EXPECT_THAT(Echo(*stub, "x").status,
-              Is(absl::StatusCode::kUnavailable, "no device serves rdma:node:7471"));
-  EXPECT_THAT(Start("rdma:node:7471"),
-              Is(absl::StatusCode::kUnavailable, "no device serves rdma:node:7471"));
+              Is(absl::StatusCode::kUnavailable, "no device serves tcp:node:7471"));
+  EXPECT_THAT(Start("tcp:node:7471"),
+              Is(absl::StatusCode::kUnavailable, "no device serves tcp:node:7471"));
 }
 
 TEST_F(Statuses, BadOptionsOfAChannelAreTheStatusOfEveryCall) {

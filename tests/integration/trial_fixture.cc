@@ -2,9 +2,11 @@
 
 #include "verbena/tests/integration/trial_fixture.h"
 
+#include <cstdlib>
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "verbena/tests/support/fresh_port.h"
 
 namespace verbena {
 namespace {
@@ -18,6 +20,10 @@ uint32_t Run() {
 }  // namespace
 
 std::string FreshTarget() {
+  // In a VM with an RDMA device (//tests/vm).
+  if (const char* host = std::getenv("VERBENA_TEST_HOST")) {
+    return absl::StrCat("rdma:", host, ":", FreshPort());
+  }
   static std::atomic<int> count{0};
   return absl::StrCat("shm:integration-", Run(), "-", count++);
 }
@@ -68,6 +74,12 @@ std::shared_ptr<Channel> TrialTest::MakeChannel(ChannelOptions options) {
   std::shared_ptr<Channel> channel = CreateChannel(target_, std::move(options));
   channels_.push_back(channel);
   return channel;
+}
+
+std::unique_ptr<trial::Trial::Stub> TrialTest::MakeConnectedStub() {
+  std::shared_ptr<Channel> channel = MakeChannel();
+  EXPECT_THAT(channel->WaitForConnected(milliseconds(20'000)), IsOk());
+  return trial::Trial::NewStub(std::move(channel));
 }
 
 void TrialTest::TearDownAll() {

@@ -91,6 +91,8 @@ class TrialTest : public testing::Test {
   std::unique_ptr<trial::Trial::Stub> MakeStub(ChannelOptions options = {}) {
     return trial::Trial::NewStub(MakeChannel(std::move(options)));
   }
+  // For tests with deadlines that are shorter than making a connection may take.
+  std::unique_ptr<trial::Trial::Stub> MakeConnectedStub();
   void TearDownAll();
 
   LogGuard logs_;

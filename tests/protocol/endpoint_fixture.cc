@@ -44,18 +44,15 @@ EndpointUnderTest::~EndpointUnderTest() {
 }
 
 void EndpointUnderTest::Connect(const Address& address) {
-  ConnectOptions options;
-  options.private_data = EncodeHello(endpoint_->MakeHello(2));
-  Must(poller_->connection_manager().Connect(endpoint_->queue_pair(), address, options));
+  Must(poller_->connection_manager().Connect(endpoint_->queue_pair(), address,
+                                             endpoint_->MakeConnectOptions(2)));
 }
 
 void EndpointUnderTest::Listen(const Address& address) {
   poller_->set_on_connect_request([this](std::unique_ptr<ConnectionRequest> request) {
     peer_hello_ = Must(DecodeHello(request->private_data().span()));
-    ConnectOptions options;
-    options.private_data = EncodeHello(endpoint_->MakeHello(3));
     Must(poller_->connection_manager().Accept(std::move(request), endpoint_->queue_pair(),
-                                              options));
+                                              endpoint_->MakeConnectOptions(3)));
   });
   listener_ = Must(poller_->connection_manager().Listen(address));
 }

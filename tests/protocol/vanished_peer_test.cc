@@ -228,9 +228,8 @@ class ManyPeers : public testing::Test {
           side.endpoint->Open(Must(DecodeHello(event.private_data.span())),
                               Endpoint::Side::kConnecting);
         }));
-    ConnectOptions connect;
-    connect.private_data = EncodeHello(side.endpoint->MakeHello(1));
-    Must(poller_->connection_manager().Connect(side.endpoint->queue_pair(), address, connect));
+    Must(poller_->connection_manager().Connect(side.endpoint->queue_pair(), address,
+                                               side.endpoint->MakeConnectOptions(1)));
     side.peer->AcceptAndOpen();
     side.peer->StepUntil([&] { return side.endpoint->is_open(); }, "an endpoint to open");
     side.peer->set_pump(nullptr);

@@ -4,13 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <string>
 #include <system_error>
 #include <thread>
 
+#include "verbena/tests/support/fresh_port.h"
+#include "verbena/tests/support/must.h"
 #include "verbena/tests/support/wait.h"
+#include "verbena/transport/rdma/factory.h"
 
 namespace verbena {
 namespace {
@@ -31,6 +35,16 @@ std::string DescribeDescriptors() {
   return text;
 }
 
+// In a VM with an RDMA device. librdmacm opens each device once, and keeps it.
+void WarmUpRdma() {
+  const char* const host = std::getenv("VERBENA_TEST_HOST");
+  if (host == nullptr) return;
+  auto device = CreateRdmaDevice();
+  if (!device.ok()) return;
+  auto manager = Must((*device)->CreateConnectionManager());
+  Must(manager->Listen({.scheme = "rdma", .host = host, .port = FreshPort()}));
+}
+
 }  // namespace
 
 // Both counts include what the counting itself opens, always the same.
@@ -41,6 +55,7 @@ LeakGuard::LeakGuard() {
   // The first thread of a process may bring others of its own (ThreadSanitizer's).
   static const bool warm = [] {
     std::thread([] {}).join();
+    WarmUpRdma();
     return true;
   }();
   (void)warm;

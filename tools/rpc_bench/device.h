@@ -14,8 +14,8 @@
 
 namespace verbena::bench {
 
-// Errors: UNAVAILABLE when no device of this build serves the address, or when it can't run here.
-absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& address);
+// As for a channel. Errors: UNAVAILABLE when no device serves the address, or it can't run here.
+absl::StatusOr<std::shared_ptr<Device>> OpenDevice(const std::string& address);
 
 PollOptions::Mode ToPollMode(Poll poll);
 

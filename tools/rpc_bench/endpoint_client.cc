@@ -46,9 +46,8 @@ absl::Status EndpointClient::Open(Device& device) {
                                           [this](ConnectionEvent& event) { OnEvent(event); });
   if (!endpoint.ok()) return endpoint.status();
   endpoint_ = *std::move(endpoint);
-  ConnectOptions connect;
+  ConnectOptions connect = endpoint_->MakeConnectOptions(cycles_.ReadTicks());
   connect.timeout = kConnectTimeout;
-  connect.private_data = EncodeHello(endpoint_->MakeHello(cycles_.ReadTicks()));
   absl::Status asked =
       poller_->connection_manager().Connect(endpoint_->queue_pair(), *address, connect);
   if (!asked.ok()) return asked;

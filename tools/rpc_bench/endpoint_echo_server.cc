@@ -28,10 +28,8 @@ class EndpointEchoServer::Connection final : public Endpoint::Handler {
         EndpointOptions(), this, [this](ConnectionEvent& event) { OnEvent(event); });
     if (!endpoint.ok()) return endpoint.status();
     endpoint_ = *std::move(endpoint);
-    ConnectOptions options;
-    options.private_data = EncodeHello(endpoint_->MakeHello(peer.epoch));
-    return server_->poller_->connection_manager().Accept(std::move(request),
-                                                         endpoint_->queue_pair(), options);
+    return server_->poller_->connection_manager().Accept(
+        std::move(request), endpoint_->queue_pair(), endpoint_->MakeConnectOptions(peer.epoch));
   }
 
   void Bury() {

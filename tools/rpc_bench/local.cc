@@ -56,7 +56,9 @@ absl::StatusOr<Result> MeasureLocal(Options options, Conditions* conditions) {
   absl::StatusOr<CoreSplit> cores = SplitCores(AllowedCores(), options.threads);
   if (!cores.ok()) return cores.status();
   // Random, because a process number alone comes again in another container on the same host.
-  options.target = absl::StrCat("shm:rpc_bench.", getpid(), ".", std::random_device()());
+  if (options.target.empty()) {
+    options.target = absl::StrCat("shm:rpc_bench.", getpid(), ".", std::random_device()());
+  }
 
   absl::StatusOr<Ceiling> before = MeasureCeilingOf(options, *cores);
   if (!before.ok()) return before.status();

@@ -80,7 +80,7 @@ constexpr uint32_t Bit(Command command) { return 1u << static_cast<int>(command)
 constexpr uint32_t kMeasures = Bit(Command::kRun) | Bit(Command::kLocal);
 constexpr std::array kTakenBy = {
     Choice<uint32_t>{"listen", Bit(Command::kServe)},
-    Choice<uint32_t>{"target", Bit(Command::kRun)},
+    Choice<uint32_t>{"target", Bit(Command::kRun) | Bit(Command::kLocal)},
     Choice<uint32_t>{"mode", kMeasures},
     Choice<uint32_t>{"form", kMeasures},
     Choice<uint32_t>{"size", kMeasures},
@@ -304,7 +304,8 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args) {
   if (checked.ok() && options.command == Command::kServe) {
     checked = CheckAddress("listen", options.listen);
   }
-  if (checked.ok() && options.command == Command::kRun) {
+  const bool has_target = options.command == Command::kLocal && !options.target.empty();
+  if (checked.ok() && (options.command == Command::kRun || has_target)) {
     checked = CheckAddress("target", options.target);
   }
   if (!checked.ok()) return checked;
@@ -318,7 +319,8 @@ std::string Usage() {
   rpc_bench ceiling   raw shared memory alone: ping-pong, pipelined ring, memcpy
   rpc_bench serve     a server for others:     --listen=ADDR
   rpc_bench run       measure such a server:   --target=ADDR
-  ADDR is shm:NAME.
+  ADDR is shm:NAME on one host, or rdma:HOST:PORT. local takes one too, as --target, and measures
+  over it in place of shared memory.
 
 local and run:
   --mode=latency      64-byte echo, one call at a time (the default)

@@ -74,6 +74,11 @@ bool TakeEvent(rdma_event_channel& channel, CmEvent* event) {
   return true;
 }
 
+bool IsRejectedByUser(const CmEvent& event) {
+  return event.type == RDMA_CM_EVENT_REJECTED &&
+         (event.status == kRejectedByUser || event.status == -ECONNRESET);
+}
+
 absl::Status EventError(const CmEvent& event) {
   const int error = event.status < 0 ? -event.status : 0;
   const std::string cause = Describe(rdma_event_str(event.type), error);
@@ -88,7 +93,7 @@ absl::Status EventError(const CmEvent& event) {
         return absl::UnavailableError(
             "nobody listens at this address and port: is the server up, and is it on RDMA?");
       }
-      if (event.status == kRejectedByUser || error == ECONNRESET) {
+      if (IsRejectedByUser(event)) {
         return absl::UnavailableError("the peer refused the connection");
       }
       return absl::UnavailableError(

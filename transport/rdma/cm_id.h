@@ -56,6 +56,9 @@ struct CmEvent {
 // Takes the oldest event; false when there is none.
 bool TakeEvent(rdma_event_channel& channel, CmEvent* event);
 
+// Whether the peer's program rejected the connection, whose private data then says why.
+bool IsRejectedByUser(const CmEvent& event);
+
 // What went wrong with a connection, in words, by the event that told it.
 absl::Status EventError(const CmEvent& event);
 

@@ -203,6 +203,7 @@ bool RdmaConnectionManager::HandleResult(ConnectResult result, ConnectionEvent* 
     event->type = result.answer.type == RDMA_CM_EVENT_REJECTED
                       ? ConnectionEvent::Type::kRejected
                       : ConnectionEvent::Type::kUnreachable;
+    if (!IsRejectedByUser(result.answer)) event->private_data = {};  // Padding.
     Erase(pair);
   }
   return true;

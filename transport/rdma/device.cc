@@ -138,7 +138,7 @@ absl::Status RdmaDevice::Describe() {
   can.memory_windows = probed->memory_windows;
   can.send_with_invalidate = probed->memory_windows;
   can.shared_receive_queue = probed->shared_receive_queue;
-  takes_empty_receives_ = probed->empty_receives;
+  takes_empty_lists_ = probed->empty_receives;
   return absl::OkStatus();
 }
 

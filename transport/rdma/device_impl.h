@@ -48,7 +48,7 @@ class RdmaDevice final : public Device {
 
   ibv_context* context() const { return context_.get(); }
   bool is_iwarp() const { return is_iwarp_; }
-  bool takes_empty_receives() const { return takes_empty_receives_; }
+  bool takes_empty_lists() const { return takes_empty_lists_; }
   uint8_t default_port() const { return port_; }
   uint8_t reads_in_flight_max() const { return reads_in_flight_max_; }
   bool has_active_port() const { return has_active_port_; }
@@ -89,7 +89,7 @@ class RdmaDevice final : public Device {
   const Context context_;
   Capabilities capabilities_;
   bool is_iwarp_ = false;
-  bool takes_empty_receives_ = true;
+  bool takes_empty_lists_ = true;
   bool has_active_port_ = false;
   uint8_t port_ = 1;
   uint8_t reads_in_flight_max_ = 1;

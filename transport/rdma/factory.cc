@@ -115,7 +115,9 @@ absl::StatusOr<std::unique_ptr<Device>> CreateRdmaDevice(const RdmaDeviceOptions
 
 absl::StatusOr<std::string> RdmaDeviceFor(const Address& address) {
   int count = 0;
-  if (auto list = ListDevices(&count); !list.ok()) return list.status();
+  auto list = ListDevices(&count);
+  if (!list.ok()) return list.status();
+  if (count == 1) return ibv_get_device_name((*list)[0]);
   auto addresses = rdma::LookUp(address);
   if (!addresses.ok()) return addresses.status();
   auto channel = rdma::MakeEventChannel();

@@ -121,10 +121,10 @@ absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> RdmaProtectionDomain::Create
   return *std::move(queue);
 }
 
-std::span<const ScatterGatherEntry> RdmaProtectionDomain::ReceivePieces(
+std::span<const ScatterGatherEntry> RdmaProtectionDomain::NotEmpty(
     std::span<const ScatterGatherEntry> pieces) const {
   static constexpr ScatterGatherEntry kNothing{};
-  if (!pieces.empty() || device_->takes_empty_receives()) return pieces;
+  if (!pieces.empty() || device_->takes_empty_lists()) return pieces;
   return {&kNothing, 1};
 }
 

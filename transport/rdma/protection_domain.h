@@ -87,8 +87,8 @@ class RdmaProtectionDomain final : public ProtectionDomain {
   absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(
       const SharedReceiveQueueOptions& options) override;
 
-  // `pieces`, or one piece of no bytes where the device takes no receive without any.
-  std::span<const ScatterGatherEntry> ReceivePieces(
+  // `pieces`, or one piece of no bytes where the device does not take none.
+  std::span<const ScatterGatherEntry> NotEmpty(
       std::span<const ScatterGatherEntry> pieces) const;
 
   RdmaDevice* device() const { return device_; }

@@ -207,8 +207,11 @@ absl::Status RdmaQueuePair::CheckSend(const SendWorkRequest& request) const {
 }
 
 void RdmaQueuePair::FillSend(const SendWorkRequest& request, ibv_send_wr* work) const {
-  work->sg_list = AsSge(request.sg_list);
-  work->num_sge = static_cast<int>(request.sg_list.size());
+  // libsiw takes the length of a READ without pieces from whatever was in the queue there before.
+  const auto pieces = request.opcode == Opcode::kRead ? domain_->NotEmpty(request.sg_list)
+                                                      : request.sg_list;
+  work->sg_list = AsSge(pieces);
+  work->num_sge = static_cast<int>(pieces.size());
   work->opcode = static_cast<ibv_wr_opcode>(request.opcode);
   work->send_flags = request.flags;
   work->imm_data = 0;  // rxe refuses a window's binding with any.
@@ -366,7 +369,7 @@ size_t RdmaQueuePair::PostRecvChunk(std::span<const RecvWorkRequest> requests,
   for (; count < std::min(requests.size(), kPostChunk); ++count) {
     *status = CheckRecv(requests[count]);
     if (!status->ok()) break;
-    const auto pieces = domain_->ReceivePieces(requests[count].sg_list);
+    const auto pieces = domain_->NotEmpty(requests[count].sg_list);
     id.sequence = recvs_.next();
     works[count] = {.wr_id = id.Encode(),
                     .next = &works[count + 1],

@@ -82,7 +82,7 @@ absl::Status RdmaSharedReceiveQueue::PostOneLocked(const RecvWorkRequest& reques
         absl::StrCat("all ", depth_, " receives of the shared queue are posted: poll first"));
   }
   const uint32_t slot = free_slots_.back();
-  const std::span<const ScatterGatherEntry> pieces = domain_->ReceivePieces(request.sg_list);
+  const std::span<const ScatterGatherEntry> pieces = domain_->NotEmpty(request.sg_list);
   ibv_recv_wr work{};
   work.wr_id =
       WorkId{.kind = WorkId::Kind::kSharedRecv, .owner = number_, .sequence = slot}.Encode();

@@ -20,6 +20,16 @@ TEST(EndpointOptions, GiveAConnectionLessThan600KiBByDefault) {
   EXPECT_EQ(slots * (options.slot_bytes + kSlotColourBytes), 599'040u);
 }
 
+// 8 x 4.096 us x 2^14 = 0.54 s, and 2^15 would be 1.07 s.
+TEST(EndpointOptions, LetTheNicGiveUpWithinTheDetectionTime) {
+  EXPECT_EQ(AcknowledgementTimeout(std::chrono::milliseconds(1000)), 14);
+  EXPECT_EQ(AcknowledgementTimeout(std::chrono::milliseconds(537)), 14);  // 536.87 ms.
+  EXPECT_EQ(AcknowledgementTimeout(std::chrono::milliseconds(536)), 13);
+  EXPECT_EQ(AcknowledgementTimeout(kDetectionTimeMin), 10);
+  EXPECT_EQ(AcknowledgementTimeout(kDetectionTimeMax), 24);
+  EXPECT_EQ(AcknowledgementTimeout(std::chrono::hours(100)), 31);
+}
+
 TEST(EndpointOptions, TakeARingThatIsAPowerOfTwoFrom16To4096) {
   for (uint32_t depth : {16u, 32u, 64u, 128u, 256u, 512u, 1024u, 2048u, 4096u}) {
     EXPECT_THAT(EndpointOptions{.ring_depth = depth}.Validate(), IsOk()) << depth;
