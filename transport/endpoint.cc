@@ -221,7 +221,8 @@ void Endpoint::Service() {
   if (released_.size() >= 2 * repost_batch_) PostReleased();
   if (GrantDue()) SendGrant();
   // Broken while the layer above keeps every receive: nothing is left to flush, and so to tell.
-  if (receives_posted_ == 0 && queue_pair_->state() == QueuePairState::kError) [[unlikely]] {
+  if (receives_posted_ == 0 && MayEndByItself() &&
+      queue_pair_->state() == QueuePairState::kError) [[unlikely]] {
     Fail(close_reason_.ok() ? absl::UnavailableError("the connection broke") : close_reason_);
   }
 }
@@ -380,6 +381,7 @@ void Endpoint::OnErrorCompletion(const WorkCompletion& completion) {
     Fail(close_reason_);
     return;
   }
+  if (!MayEndByItself()) return;
   const std::string_view name = CompletionStatusName(completion.status);
   Fail(absl::UnavailableError(
       absl::StrCat("the connection broke: ", absl::string_view(name.data(), name.size()))));

@@ -183,6 +183,9 @@ class Endpoint {
   void OnSent(WorkRequestId id);
   void OnSentWhileClosing(bool probe);
   void OnClose(const CloseHeader& close);
+  // What flushes before the connection is there was refused or lost on the way. Why is the
+  // connection manager's to say, whose event comes, too.
+  bool MayEndByItself() const { return state_ != State::kConnecting || !close_reason_.ok(); }
   void OnErrorCompletion(const WorkCompletion& completion);
   bool SendClose(CloseHeader::Reason reason, uint32_t detail);
   void NotifyClosed(const absl::Status& why);

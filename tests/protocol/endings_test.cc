@@ -26,6 +26,17 @@ class Endings : public EndpointTest {
   }
 };
 
+// iWARP's kernel flushes the pair of a connection that is refused before the refusal can be taken.
+TEST(ConnectingEndpoint, LeavesItToTheConnectionManagerToSayWhyItFlushes) {
+  const std::unique_ptr<Device> device = Must(CreateSoftDevice());
+  EndpointUnderTest side(*device, {});
+  side.endpoint().queue_pair().MoveToError();
+  for (int step = 0; step < 100; ++step) side.Step();
+  EXPECT_FALSE(side.handler().closed);
+  side.endpoint().Fail(absl::UnavailableError("refused"));
+  EXPECT_THAT(*side.handler().closed, Is(absl::StatusCode::kUnavailable, "refused"));
+}
+
 TEST_F(Endings, ReceiveAnOrderlyCloseExpectUnavailable) {
   Open();
   peer().Send(CloseFrame(CloseHeader::Reason::kGoingAway));

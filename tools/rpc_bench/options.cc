@@ -80,7 +80,7 @@ constexpr uint32_t Bit(Command command) { return 1u << static_cast<int>(command)
 constexpr uint32_t kMeasures = Bit(Command::kRun) | Bit(Command::kLocal);
 constexpr std::array kTakenBy = {
     Choice<uint32_t>{"listen", Bit(Command::kServe)},
-    Choice<uint32_t>{"target", Bit(Command::kRun) | Bit(Command::kLocal)},
+    Choice<uint32_t>{"target", kMeasures},
     Choice<uint32_t>{"mode", kMeasures},
     Choice<uint32_t>{"form", kMeasures},
     Choice<uint32_t>{"size", kMeasures},

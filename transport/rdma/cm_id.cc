@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cstring>
@@ -60,6 +61,9 @@ absl::Status CmId::MigrateTo(EventChannel channel) {
 }
 
 bool TakeEvent(rdma_event_channel& channel, CmEvent* event) {
+  // rdma_get_cm_event allocates before it looks.
+  pollfd waiting{.fd = channel.fd, .events = POLLIN, .revents = 0};
+  if (poll(&waiting, 1, /*timeout=*/0) != 1) return false;
   rdma_cm_event* taken = nullptr;
   if (rdma_get_cm_event(&channel, &taken) != 0) return false;
   *event = {.type = taken->event, .id = taken->id, .status = taken->status};

@@ -53,7 +53,7 @@ struct CmEvent {
   uint8_t initiator_depth = 0;
 };
 
-// Takes the oldest event; false when there is none.
+// Takes the oldest event; false when there is none. One system call and no allocation then.
 bool TakeEvent(rdma_event_channel& channel, CmEvent* event);
 
 // Whether the peer's program rejected the connection, whose private data then says why.

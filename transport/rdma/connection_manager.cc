@@ -88,11 +88,12 @@ void RdmaConnectionManager::Forget(RdmaQueuePair* pair) {
 
 absl::StatusOr<std::unique_ptr<Listener>> RdmaConnectionManager::Listen(const Address& address) {
   if (absl::Status status = CheckScheme(address); !status.ok()) return status;
-  auto addresses = LookUp(address);
+  const auto addresses = LookUp(address);
   if (!addresses.ok()) return absl::InvalidArgumentError(addresses.status().message());
+  SocketAddress local = addresses->front();
   auto id = CmId::Create(channel_);
   if (!id.ok()) return id.status();
-  if (const int result = rdma_bind_addr(id->get(), addresses->front().get()); result != 0) {
+  if (const int result = rdma_bind_addr(id->get(), local.get()); result != 0) {
     return ListenError(address, "rdma_bind_addr", ErrorOf(result));
   }
   // Unbound to a device: a wildcard address.
