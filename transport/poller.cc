@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "verbena/base/cpu_relax.h"
 
 namespace verbena {
 
@@ -62,10 +61,6 @@ size_t Poller::PollCompletions() {
       polled_since_suspicion_ += count;
       return count;
     }
-    // Leave the cache line that we wait for alone for a moment. A reader that loads it all the
-    // time takes it away from the writer between two of its stores, and the writer has to fetch
-    // it again: without this a round trip over the software device takes a quarter longer.
-    CpuRelax();
   }
   if (!idle_list_.empty()) ServiceIdleEndpoints();
   return 0;

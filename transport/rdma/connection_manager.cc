@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -55,19 +57,27 @@ absl::Status RdmaConnectionManager::Initialize() {
   if (!channel.ok()) return channel.status();
   channel_ = *std::move(channel);
   UniqueFd event(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  channel_event_.Reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   epoll_.Reset(epoll_create1(EPOLL_CLOEXEC));
-  if (!event || !epoll_) return absl::ResourceExhaustedError(Describe("eventfd, epoll", errno));
+  if (!event || !channel_event_ || !epoll_) return absl::ResourceExhaustedError(Describe("eventfd, epoll", errno));
   results_ = std::make_shared<ConnectResults>(std::move(event));
-  for (const int fd : {channel_->fd, results_->fd()}) {
+  for (const int fd : {channel_event_.get(), results_->fd()}) {
     epoll_event watched{.events = EPOLLIN, .data = {.fd = fd}};
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &watched) != 0) {
       return absl::ResourceExhaustedError(Describe("epoll_ctl", errno));
     }
   }
-  return absl::OkStatus();
+  return device_->Watch(channel_->fd, this);
+}
+
+void RdmaConnectionManager::OnReadable() {
+  const uint64_t one = 1;
+  channel_readable_.store(true, std::memory_order_release);
+  (void)!write(channel_event_.get(), &one, sizeof(one));
 }
 
 RdmaConnectionManager::~RdmaConnectionManager() {
+  if (channel_ != nullptr) device_->Unwatch(channel_->fd, this);
   for (auto& [pair, connection] : connections_) pair->set_manager(nullptr);
 }
 
@@ -280,12 +290,19 @@ bool RdmaConnectionManager::PollEvent(ConnectionEvent* event) {
   while (results_->Pop(&result)) {
     if (HandleResult(std::move(result), event)) return true;
   }
+  if (!channel_readable_.load(std::memory_order_acquire)) return false;
   CmEvent taken;
   while (TakeEvent(*channel_, &taken)) {
     const bool told = taken.type == RDMA_CM_EVENT_CONNECT_REQUEST ? HandleRequest(taken, event)
                                                                   : HandleEvent(taken, event);
     if (told) return true;
   }
+  // Empty. What comes from here on makes it readable anew; what came meanwhile is seen below.
+  uint64_t count;
+  (void)!read(channel_event_.get(), &count, sizeof(count));
+  channel_readable_.store(false, std::memory_order_relaxed);
+  pollfd left{.fd = channel_->fd, .events = POLLIN, .revents = 0};
+  if (poll(&left, 1, /*timeout=*/0) == 1) OnReadable();
   return false;
 }
 

@@ -13,7 +13,7 @@
 
 #pragma once
 
-#include <deque>
+#include <atomic>
 #include <memory>
 
 #include "absl/container/flat_hash_map.h"
@@ -70,6 +70,8 @@ class RdmaConnectionManager final : public ConnectionManager {
   bool PollEvent(ConnectionEvent* event) override;
   int fd() const override { return epoll_.get(); }
 
+  // For the device's event thread: the event channel has something.
+  void OnReadable();
   // The queue pair goes: ends its connection or attempt, and no event names it any more.
   void Forget(RdmaQueuePair* pair);
 
@@ -95,6 +97,8 @@ class RdmaConnectionManager final : public ConnectionManager {
 
   RdmaDevice* const device_;
   EventChannel channel_;
+  UniqueFd channel_event_;  // An eventfd, readable while the channel may have events.
+  std::atomic<bool> channel_readable_{false};
   std::shared_ptr<ConnectResults> results_;
   UniqueFd epoll_;
   uint64_t last_ticket_ = 0;

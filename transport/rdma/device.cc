@@ -2,9 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -60,10 +61,11 @@ UniqueFd MakeEvent() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); 
 
 }  // namespace
 
-RdmaDevice::RdmaDevice(Context context, UniqueFd async_event, UniqueFd stop_event)
+RdmaDevice::RdmaDevice(Context context, UniqueFd async_event, UniqueFd stop_event, UniqueFd epoll)
     : context_(std::move(context)),
       async_events_(std::move(async_event)),
-      stop_event_(std::move(stop_event)) {}
+      stop_event_(std::move(stop_event)),
+      epoll_(std::move(epoll)) {}
 
 absl::StatusOr<std::unique_ptr<RdmaDevice>> RdmaDevice::Open(ibv_device* verbs) {
   errno = 0;
@@ -79,11 +81,12 @@ absl::StatusOr<std::unique_ptr<RdmaDevice>> RdmaDevice::Open(ibv_device* verbs) 
   }
   UniqueFd async_event = MakeEvent();
   UniqueFd stop_event = MakeEvent();
-  if (!async_event || !stop_event) {
-    return absl::UnavailableError(rdma::Describe("eventfd", errno));
+  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!async_event || !stop_event || !epoll) {
+    return absl::UnavailableError(rdma::Describe("eventfd, epoll", errno));
   }
-  std::unique_ptr<RdmaDevice> self(
-      new RdmaDevice(std::move(context), std::move(async_event), std::move(stop_event)));
+  std::unique_ptr<RdmaDevice> self(new RdmaDevice(std::move(context), std::move(async_event),
+                                                  std::move(stop_event), std::move(epoll)));
   if (absl::Status status = self->Describe(); !status.ok()) return status;
   if (absl::Status status = self->StartEventThread(); !status.ok()) return status;
   return self;
@@ -261,6 +264,14 @@ absl::Status RdmaDevice::StartEventThread() {
   if (fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK) != 0) {
     return absl::UnavailableError(rdma::Describe("fcntl", errno));
   }
+  // Told apart by the pointer: null stops, this device's own is its asynchronous events. By edges,
+  // since the descriptor of a removed device reports an error for ever.
+  epoll_event stop{.events = EPOLLIN, .data = {.ptr = nullptr}};
+  epoll_event async{.events = EPOLLIN | EPOLLET, .data = {.ptr = this}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, stop_event_.get(), &stop) != 0 ||
+      epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, context_->async_fd, &async) != 0) {
+    return absl::UnavailableError(rdma::Describe("epoll_ctl", errno));
+  }
   event_thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "verbena-rdma-ev");
     TakeEvents();
@@ -268,19 +279,48 @@ absl::Status RdmaDevice::StartEventThread() {
   return absl::OkStatus();
 }
 
+absl::Status RdmaDevice::Watch(int fd, RdmaConnectionManager* manager) {
+  std::lock_guard lock(mutex_);
+  epoll_event watched{.events = EPOLLIN | EPOLLET, .data = {.ptr = manager}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &watched) != 0) {
+    return absl::ResourceExhaustedError(rdma::Describe("epoll_ctl", errno));
+  }
+  managers_.insert(manager);
+  return absl::OkStatus();
+}
+
+void RdmaDevice::Unwatch(int fd, RdmaConnectionManager* manager) {
+  std::lock_guard lock(mutex_);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  managers_.erase(manager);
+}
+
 void RdmaDevice::TakeEvents() {
-  pollfd fds[] = {{.fd = context_->async_fd, .events = POLLIN, .revents = 0},
-                  {.fd = stop_event_.get(), .events = POLLIN, .revents = 0}};
-  while (fds[1].revents == 0) {
-    if (poll(fds, std::size(fds), /*timeout=*/-1) < 0 && errno != EINTR) return;
-    ibv_async_event event;
-    while (ibv_get_async_event(context_.get(), &event) == 0) {
-      // Until the acknowledgement the object of the event cannot be destroyed.
-      Handle(event);
-      ibv_ack_async_event(&event);
+  std::array<epoll_event, 16> ready;
+  while (true) {
+    const int count =
+        epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), /*timeout=*/-1);
+    for (int i = 0; i < count; ++i) {
+      void* const source = ready[i].data.ptr;
+      if (source == nullptr) return;
+      if (source == this) {
+        TakeAsyncEvents();
+        continue;
+      }
+      // It may have gone since it was reported.
+      std::lock_guard lock(mutex_);
+      auto* const manager = static_cast<RdmaConnectionManager*>(source);
+      if (managers_.contains(manager)) manager->OnReadable();
     }
-    // The descriptor of a removed device reports an error for ever.
-    if ((fds[0].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) fds[0].fd = -1;
+  }
+}
+
+void RdmaDevice::TakeAsyncEvents() {
+  ibv_async_event event;
+  while (ibv_get_async_event(context_.get(), &event) == 0) {
+    // Until the acknowledgement the object of the event cannot be destroyed.
+    Handle(event);
+    ibv_ack_async_event(&event);
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One RDMA NIC: its context, what it can do, its objects by number, and a thread that takes its
-// asynchronous events, marks the queues that they break, and passes them on.
+// asynchronous events, marks the queues that they break, and passes them on. It also watches for
+// connection events, so that no poller has to ask the kernel for them.
 //
 // Threads: any. Sources: ibv_query_device_ex(3), ibv_query_port(3), ibv_get_async_event(3).
 
@@ -27,6 +28,7 @@
 namespace verbena::rdma {
 
 class RdmaCompletionQueue;
+class RdmaConnectionManager;
 class RdmaQueuePair;
 class RdmaSharedReceiveQueue;
 
@@ -67,6 +69,11 @@ class RdmaDevice final : public Device {
   // Null if there is none. The caller knows that it lives on: it polls its completion queue.
   RdmaQueuePair* FindPair(uint32_t number);
 
+  // The event thread calls manager->OnReadable() when `fd` becomes so (once per change), until
+  // Unwatch. Errors: RESOURCE_EXHAUSTED.
+  absl::Status Watch(int fd, RdmaConnectionManager* manager);
+  void Unwatch(int fd, RdmaConnectionManager* manager);
+
   void AddQueue(RdmaCompletionQueue* queue);
   void DropQueue(RdmaCompletionQueue* queue);
 
@@ -77,11 +84,12 @@ class RdmaDevice final : public Device {
   }
 
  private:
-  RdmaDevice(Context context, UniqueFd async_event, UniqueFd stop_event);
+  RdmaDevice(Context context, UniqueFd async_event, UniqueFd stop_event, UniqueFd epoll);
   absl::Status Describe();
   absl::Status DescribePorts(const ibv_device_attr& attributes);
   absl::Status StartEventThread();
   void TakeEvents();
+  void TakeAsyncEvents();
   void Handle(const ibv_async_event& event);
   void BreakAllQueues(const absl::Status& why);
   void PushAsyncEvent(AsyncEvent event);
@@ -99,10 +107,12 @@ class RdmaDevice final : public Device {
   std::mutex mutex_;
   absl::flat_hash_map<uint32_t, RdmaQueuePair*> pairs_;  // Under mutex_, as the next.
   std::set<RdmaCompletionQueue*> queues_;
+  std::set<RdmaConnectionManager*> managers_;
   std::array<std::atomic<RdmaSharedReceiveQueue*>, kSharedReceiveQueuesMax> shared_receives_{};
 
   EventQueue<AsyncEvent> async_events_;
   const UniqueFd stop_event_;
+  const UniqueFd epoll_;  // What the event thread waits for.
   std::thread event_thread_;
 };
 

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
+#include "verbena/base/cpu_relax.h"
 #include "verbena/transport/soft/barrier.h"
 #include "verbena/transport/soft/control_thread.h"
 #include "verbena/transport/soft/queue_pair.h"
@@ -52,6 +53,10 @@ size_t SoftCompletionQueue::Poll(std::span<WorkCompletion> completions) {
   if (head_ != tail_) count += PollLocal(completions.subspan(count));
   if (!flushing_.empty()) [[unlikely]]
     count += PollFlushed(completions.subspan(count));
+  // Leave the cache line that we wait for alone for a moment. A reader that loads it all the time
+  // takes it away from the writer between two of its stores, and the writer has to fetch it again:
+  // without this a round trip takes a quarter longer.
+  if (count == 0) CpuRelax();
   return count;
 }
 
