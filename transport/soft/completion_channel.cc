@@ -16,11 +16,11 @@ namespace verbena::soft {
 
 absl::StatusOr<std::unique_ptr<SoftCompletionChannel>> SoftCompletionChannel::Create() {
   std::unique_ptr<SoftCompletionChannel> channel(new SoftCompletionChannel);
-  channel->epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  channel->epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   if (!channel->epoll_.valid()) {
     return absl::ResourceExhaustedError(absl::StrCat("epoll_create1: ", strerror(errno)));
   }
-  absl::StatusOr<FileDescriptor> event = CreateEvent();
+  absl::StatusOr<UniqueFd> event = CreateEvent();
   if (!event.ok()) return event.status();
   channel->local_event_ = *std::move(event);
   absl::Status watched = channel->Watch(channel->local_event_.get());

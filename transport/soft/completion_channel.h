@@ -34,8 +34,8 @@ class SoftCompletionChannel final : public CompletionChannel {
  private:
   SoftCompletionChannel() = default;
 
-  FileDescriptor epoll_;
-  FileDescriptor local_event_;
+  UniqueFd epoll_;
+  UniqueFd local_event_;
 };
 
 }  // namespace verbena::soft

@@ -26,7 +26,7 @@ SoftConnectionRequest::~SoftConnectionRequest() {
 
 SoftListener::~SoftListener() { control_->StopListening(id_); }
 
-SoftConnectionManager::SoftConnectionManager(ControlThread* control, FileDescriptor event)
+SoftConnectionManager::SoftConnectionManager(ControlThread* control, UniqueFd event)
     : control_(control), events_(std::move(event)) {
   control_->AddManager(this);
 }

@@ -48,7 +48,7 @@ class SoftListener final : public Listener {
 
 class SoftConnectionManager final : public ConnectionManager {
  public:
-  SoftConnectionManager(ControlThread* control, FileDescriptor event);
+  SoftConnectionManager(ControlThread* control, UniqueFd event);
   ~SoftConnectionManager() override;
 
   absl::StatusOr<std::unique_ptr<Listener>> Listen(const Address& address) override;

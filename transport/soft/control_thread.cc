@@ -23,11 +23,11 @@ using std::chrono::steady_clock;
 absl::StatusOr<std::unique_ptr<ControlThread>> ControlThread::Start(bool membarrier,
                                                                     AsyncEvents* events) {
   std::unique_ptr<ControlThread> control(new ControlThread(membarrier, events));
-  control->epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  control->epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   if (!control->epoll_.valid()) {
     return absl::UnavailableError(absl::StrCat("epoll_create1: ", strerror(errno)));
   }
-  absl::StatusOr<FileDescriptor> wake = CreateEvent();
+  absl::StatusOr<UniqueFd> wake = CreateEvent();
   if (!wake.ok()) return wake.status();
   control->wake_ = *std::move(wake);
   absl::Status watched = control->Watch(control->wake_.get(), 0, EPOLLIN);

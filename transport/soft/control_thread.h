@@ -85,7 +85,7 @@ class ControlThread {
 
  private:
   struct Listening {
-    FileDescriptor socket;
+    UniqueFd socket;
     SoftConnectionManager* manager;
     uint32_t pending = 0;
     bool paused = false;
@@ -116,12 +116,12 @@ class ControlThread {
   void TryConnect(Link& link);
   void HandleRequest(Link& link, const ControlMessage& message);
   void HandleReply(Link& link, const ControlMessage& message,
-                   std::vector<FileDescriptor>* descriptors);
+                   std::vector<UniqueFd>* descriptors);
   void HandleReject(Link& link, const ControlMessage& message);
   void HandleReady(Link& link, const ControlMessage& message,
-                   std::vector<FileDescriptor>* descriptors);
+                   std::vector<UniqueFd>* descriptors);
   absl::Status Establish(Link& link, const ControlMessage& about, uint32_t slots,
-                         std::vector<FileDescriptor>* descriptors);
+                         std::vector<UniqueFd>* descriptors);
   absl::Status CheckQueuePair(const SoftQueuePair* queue_pair) const;
   ControlMessage Introduction(MessageType type, const SoftQueuePair& queue_pair,
                               const ConnectOptions& options) const;
@@ -130,8 +130,8 @@ class ControlThread {
   // link.cc
   void ReadLink(uint64_t id);
   void HandleMessage(Link& link, const ControlMessage& message,
-                     std::vector<FileDescriptor>* descriptors);
-  void HandleRegion(Link& link, const ControlMessage& message, FileDescriptor descriptor);
+                     std::vector<UniqueFd>* descriptors);
+  void HandleRegion(Link& link, const ControlMessage& message, UniqueFd descriptor);
   void HandleRegionGone(Link& link, const ControlMessage& message);
   void HandleFault(Link& link, const ControlMessage& message);
   void AnnounceAll(Link& link);
@@ -144,8 +144,8 @@ class ControlThread {
 
   const bool membarrier_;
   AsyncEvents* const events_;
-  FileDescriptor epoll_;
-  FileDescriptor wake_;
+  UniqueFd epoll_;
+  UniqueFd wake_;
   std::thread thread_;
 
   std::mutex mutex_;

@@ -46,7 +46,7 @@ Capabilities SoftCapabilities() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SoftDevice>> SoftDevice::Create(bool membarrier_wanted) {
-  absl::StatusOr<FileDescriptor> event = CreateEvent();
+  absl::StatusOr<UniqueFd> event = CreateEvent();
   if (!event.ok()) return absl::UnavailableError(event.status().message());
   // A first key table shows whether the kernel has what every domain needs.
   absl::StatusOr<std::unique_ptr<KeyTable>> probe = KeyTable::Create();
@@ -90,7 +90,7 @@ absl::StatusOr<std::unique_ptr<CompletionQueue>> SoftDevice::CreateCompletionQue
 }
 
 absl::StatusOr<std::unique_ptr<ConnectionManager>> SoftDevice::CreateConnectionManager() {
-  absl::StatusOr<FileDescriptor> event = CreateEvent();
+  absl::StatusOr<UniqueFd> event = CreateEvent();
   if (!event.ok()) return event.status();
   return std::make_unique<SoftConnectionManager>(control_.get(), *std::move(event));
 }

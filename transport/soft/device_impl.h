@@ -39,7 +39,7 @@ class SoftDevice final : public Device {
   void DropQueuePair() { queue_pairs_.fetch_sub(1); }
 
  private:
-  explicit SoftDevice(FileDescriptor async_event) : async_events_(std::move(async_event)) {}
+  explicit SoftDevice(UniqueFd async_event) : async_events_(std::move(async_event)) {}
 
   Capabilities capabilities_;
   bool membarrier_ = false;

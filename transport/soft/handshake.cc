@@ -59,7 +59,7 @@ absl::Status CheckOptions(const ConnectOptions& options) {
 
 absl::StatusOr<uint64_t> ControlThread::Listen(SoftConnectionManager* manager,
                                                const Address& address) {
-  absl::StatusOr<FileDescriptor> socket = ListenOn(address.host);
+  absl::StatusOr<UniqueFd> socket = ListenOn(address.host);
   if (!socket.ok()) return socket.status();
   std::lock_guard lock(mutex_);
   const uint64_t id = ++last_id_;
@@ -83,7 +83,7 @@ void ControlThread::StopListening(uint64_t listener) {
 
 void ControlThread::AcceptSockets(uint64_t id, Listening& listening) {
   while (listening.pending < kPendingRequestsMax) {
-    FileDescriptor socket(
+    UniqueFd socket(
         accept4(listening.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
@@ -204,7 +204,7 @@ void ControlThread::Reject(uint64_t link_id, const PrivateData& reason) {
 }
 
 void ControlThread::HandleReady(Link& link, const ControlMessage& message,
-                                std::vector<FileDescriptor>* descriptors) {
+                                std::vector<UniqueFd>* descriptors) {
   const absl::Status status = Establish(link, link.request, message.slots, descriptors);
   if (!status.ok()) {
     EndLink(link, status, /*peer_gone=*/false);
@@ -223,7 +223,7 @@ absl::Status ControlThread::Connect(SoftConnectionManager* manager, SoftQueuePai
     std::lock_guard lock(mutex_);
     status = CheckQueuePair(queue_pair);
     if (!status.ok()) return status;
-    absl::StatusOr<FileDescriptor> socket = CreateSocket();
+    absl::StatusOr<UniqueFd> socket = CreateSocket();
     if (!socket.ok()) return socket.status();
     Link& link = CreateLink(LinkState::kConnecting);
     link.socket = *std::move(socket);
@@ -263,7 +263,7 @@ void ControlThread::TryConnect(Link& link) {
 }
 
 void ControlThread::HandleReply(Link& link, const ControlMessage& message,
-                                std::vector<FileDescriptor>* descriptors) {
+                                std::vector<UniqueFd>* descriptors) {
   absl::Status status = message.version == kWireVersion
                             ? Establish(link, message, message.slots, descriptors)
                             : absl::FailedPreconditionError("the server's wire version differs");
@@ -327,7 +327,7 @@ ControlMessage ControlThread::Introduction(MessageType type, const SoftQueuePair
 
 // `about`: the peer's kRequest or kReply.
 absl::Status ControlThread::Establish(Link& link, const ControlMessage& about, uint32_t slots,
-                                      std::vector<FileDescriptor>* descriptors) {
+                                      std::vector<UniqueFd>* descriptors) {
   if (!SegmentLayout::IsValid(slots) || about.queue_pair == 0) {
     return absl::InvalidArgumentError("the peer's segment has an impossible size");
   }

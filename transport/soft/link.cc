@@ -28,7 +28,7 @@ void ControlThread::ReadLink(uint64_t id) {
     Link* link = Find(id);
     if (link == nullptr) return;
     ControlMessage message;
-    std::vector<FileDescriptor> descriptors;
+    std::vector<UniqueFd> descriptors;
     switch (ReceiveMessage(link->socket.get(), &message, &descriptors)) {
       case ReceiveResult::kMessage:
         HandleMessage(*link, message, &descriptors);
@@ -55,7 +55,7 @@ void ControlThread::ReadLink(uint64_t id) {
 }
 
 void ControlThread::HandleMessage(Link& link, const ControlMessage& message,
-                                  std::vector<FileDescriptor>* descriptors) {
+                                  std::vector<UniqueFd>* descriptors) {
   const LinkState state = link.state;
   if (state == LinkState::kAwaitRequest && message.type == MessageType::kRequest) {
     HandleRequest(link, message);
@@ -81,7 +81,7 @@ void ControlThread::HandleMessage(Link& link, const ControlMessage& message,
 }
 
 void ControlThread::HandleRegion(Link& link, const ControlMessage& message,
-                                 FileDescriptor descriptor) {
+                                 UniqueFd descriptor) {
   const uint64_t bytes = message.region_bytes;
   const bool possible = message.region != 0 && message.region < kKeysMax << 8 && bytes != 0 &&
                         bytes <= kPeerMappedBytesMax - link.peer_region_bytes &&

@@ -42,7 +42,7 @@ struct Outgoing {
 struct Link {
   uint64_t id = 0;
   LinkState state = LinkState::kConnecting;
-  FileDescriptor socket;
+  UniqueFd socket;
   TimePoint deadline = TimePoint::max();
   SoftConnectionManager* manager = nullptr;  // Null: destroyed, no events.
   SoftQueuePair* queue_pair = nullptr;       // Null before Accept.

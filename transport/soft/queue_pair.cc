@@ -118,7 +118,7 @@ absl::Status SoftQueuePair::Allocate() {
   if (!segment.ok()) return segment.status();
   segment_ = *std::move(segment);
   own_ = SegmentView(segment_.mapping.data(), layout);
-  absl::StatusOr<FileDescriptor> event = CreateEvent();
+  absl::StatusOr<UniqueFd> event = CreateEvent();
   if (!event.ok()) return event.status();
   event_ = *std::move(event);
   if (recv_queue_->channel() != nullptr) {

@@ -59,7 +59,7 @@ static_assert(sizeof(PostedReceive) == 64);
 struct PeerResources {
   Mapping segment;
   uint32_t slots = 0;
-  FileDescriptor event;
+  UniqueFd event;
   Mapping keys;
   uint32_t queue_pair = 0;
   uint8_t receiver_not_ready_timer = 0;
@@ -279,7 +279,7 @@ class SoftQueuePair final : public QueuePair {
   uint32_t recv_reserved_ = 0;
   bool watched_ = false;
   SealedMemory segment_;
-  FileDescriptor event_;
+  UniqueFd event_;
   PeerResources peer_;
   const KeyEntry* peer_keys_ = nullptr;
   std::vector<RemoteRegion> remote_regions_;  // By index of the key.

@@ -36,11 +36,6 @@ absl::Status Exhausted(absl::string_view what, size_t bytes, int error) {
 
 }  // namespace
 
-void FileDescriptor::Close() {
-  if (fd_ >= 0) PCHECK(close(fd_) == 0 || errno != EBADF) << "descriptor " << fd_;
-  fd_ = -1;
-}
-
 absl::StatusOr<Mapping> Mapping::Anonymous(size_t bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -76,7 +71,7 @@ absl::StatusOr<SealedMemory> CreateSealedMemory(const char* name, size_t bytes,
   }
   if (fd < 0) return Exhausted("memfd_create(2)", bytes, errno);
   SealedMemory memory;
-  memory.fd = FileDescriptor(fd);
+  memory.fd = UniqueFd(fd);
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return Exhausted("Memory", bytes, errno);
   absl::StatusOr<Mapping> mapping = Mapping::Shared(fd, bytes, /*writable=*/true);
   if (!mapping.ok()) return mapping.status();
@@ -108,10 +103,10 @@ absl::Status CheckSealedMemory(int fd, size_t bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<FileDescriptor> CreateEvent() {
+absl::StatusOr<UniqueFd> CreateEvent() {
   const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (fd < 0) return Exhausted("eventfd(2)", 0, errno);
-  return FileDescriptor(fd);
+  return UniqueFd(fd);
 }
 
 absl::Status CheckEvent(int fd) {

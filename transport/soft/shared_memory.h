@@ -13,27 +13,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "verbena/base/unique_fd.h"
 
 namespace verbena::soft {
-
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~FileDescriptor() { Close(); }
-
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-  void Close();
-
- private:
-  int fd_ = -1;
-};
 
 class Mapping {
  public:
@@ -62,7 +44,7 @@ class Mapping {
 };
 
 struct SealedMemory {
-  FileDescriptor fd;
+  UniqueFd fd;
   Mapping mapping;  // For reading and writing.
 };
 
@@ -77,7 +59,7 @@ absl::StatusOr<SealedMemory> CreateSealedMemory(const char* name, size_t bytes,
 absl::Status CheckSealedMemory(int fd, size_t bytes);
 
 // A non-blocking eventfd. Errors: RESOURCE_EXHAUSTED.
-absl::StatusOr<FileDescriptor> CreateEvent();
+absl::StatusOr<UniqueFd> CreateEvent();
 
 // Whether a descriptor that a peer sent can be an eventfd; a pipe or socket could block us or
 // raise SIGPIPE. Errors: INVALID_ARGUMENT.

@@ -31,8 +31,8 @@ socklen_t FillAddress(std::string_view name, sockaddr_un* address) {
 
 }  // namespace
 
-absl::StatusOr<FileDescriptor> CreateSocket() {
-  FileDescriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+absl::StatusOr<UniqueFd> CreateSocket() {
+  UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no Unix socket: ", strerror(errno), ". Look at the limit of open files."));
@@ -40,8 +40,8 @@ absl::StatusOr<FileDescriptor> CreateSocket() {
   return fd;
 }
 
-absl::StatusOr<FileDescriptor> ListenOn(std::string_view name) {
-  absl::StatusOr<FileDescriptor> fd = CreateSocket();
+absl::StatusOr<UniqueFd> ListenOn(std::string_view name) {
+  absl::StatusOr<UniqueFd> fd = CreateSocket();
   if (!fd.ok()) return fd;
   sockaddr_un address;
   const socklen_t length = FillAddress(name, &address);
@@ -106,7 +106,7 @@ int SendMessage(int fd, const ControlMessage& message, std::span<const int> desc
 }
 
 ReceiveResult ReceiveMessage(int fd, ControlMessage* message,
-                             std::vector<FileDescriptor>* descriptors) {
+                             std::vector<UniqueFd>* descriptors) {
   descriptors->clear();
   iovec data{message, sizeof *message};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kDescriptorsMax)];

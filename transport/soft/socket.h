@@ -17,10 +17,10 @@
 namespace verbena::soft {
 
 // Errors: ALREADY_EXISTS, RESOURCE_EXHAUSTED.
-absl::StatusOr<FileDescriptor> ListenOn(std::string_view name);
+absl::StatusOr<UniqueFd> ListenOn(std::string_view name);
 
 // A socket to connect with. Errors: RESOURCE_EXHAUSTED.
-absl::StatusOr<FileDescriptor> CreateSocket();
+absl::StatusOr<UniqueFd> CreateSocket();
 
 // 0, or the error number: EAGAIN when the server's queue is full, ECONNREFUSED when no one listens.
 int ConnectTo(int fd, std::string_view name);
@@ -41,6 +41,6 @@ enum class ReceiveResult {
 };
 // Descriptors that came with a malformed message are closed.
 ReceiveResult ReceiveMessage(int fd, ControlMessage* message,
-                             std::vector<FileDescriptor>* descriptors);
+                             std::vector<UniqueFd>* descriptors);
 
 }  // namespace verbena::soft

@@ -54,7 +54,7 @@ ControlMessage HostilePeer::Message(MessageType type) {
 void HostilePeer::TakeReply() {
   AwaitReadable(socket_.get());
   ControlMessage message;
-  std::vector<FileDescriptor> descriptors;
+  std::vector<UniqueFd> descriptors;
   CHECK(ReceiveMessage(socket_.get(), &message, &descriptors) == ReceiveResult::kMessage);
   CHECK(message.type == MessageType::kReply);
   const SegmentLayout layout(message.slots);
@@ -68,7 +68,7 @@ bool HostilePeer::AwaitClose(int bound_ms) {
     pollfd waiting{socket_.get(), POLLIN, 0};
     if (poll(&waiting, 1, 10) == 0) continue;
     ControlMessage message;
-    std::vector<FileDescriptor> descriptors;
+    std::vector<UniqueFd> descriptors;
     if (ReceiveMessage(socket_.get(), &message, &descriptors) == ReceiveResult::kClosed)
       return true;
   }

@@ -54,10 +54,10 @@ class HostilePeer {
   int keys_fd() const { return keys_->fd(); }
 
  private:
-  FileDescriptor socket_;
+  UniqueFd socket_;
   SealedMemory segment_;
   SegmentView own_;
-  FileDescriptor event_;
+  UniqueFd event_;
   std::unique_ptr<KeyTable> keys_;
   Mapping victim_mapping_;
   SegmentView victim_;

@@ -133,7 +133,7 @@ TEST_F(HostilePeerTest, SilenceAfterTheReplyIsClosedInTime) {
 }
 
 TEST_F(HostilePeerTest, MoreSilentSocketsThanArePendingHoldUpNobodyForLong) {
-  std::vector<FileDescriptor> sockets;
+  std::vector<UniqueFd> sockets;
   for (uint32_t i = 0; i < kPendingRequestsMax + 100; ++i) {
     sockets.push_back(Must(CreateSocket()));
     ASSERT_EQ(ConnectTo(sockets.back().get(), name_), 0);

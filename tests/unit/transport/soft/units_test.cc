@@ -135,19 +135,19 @@ TEST(SealedMemory, CanNeitherShrinkNorGrow) {
 }
 
 TEST(SealedMemory, OtherFilesAreRefused) {
-  FileDescriptor file(open("/dev/zero", O_RDWR | O_CLOEXEC));
+  UniqueFd file(open("/dev/zero", O_RDWR | O_CLOEXEC));
   EXPECT_FALSE(CheckSealedMemory(file.get(), 1).ok());
-  FileDescriptor unsealed(memfd_create("test", MFD_CLOEXEC));
+  UniqueFd unsealed(memfd_create("test", MFD_CLOEXEC));
   EXPECT_FALSE(CheckSealedMemory(unsealed.get(), 0).ok());
 }
 
 TEST(Events, OnlyAnonymousDescriptorsPass) {
-  const FileDescriptor event = Must(CreateEvent());
+  const UniqueFd event = Must(CreateEvent());
   EXPECT_TRUE(CheckEvent(event.get()).ok());
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  const FileDescriptor read_end(ends[0]);
-  const FileDescriptor write_end(ends[1]);
+  const UniqueFd read_end(ends[0]);
+  const UniqueFd write_end(ends[1]);
   EXPECT_FALSE(CheckEvent(write_end.get()).ok());
 }
 
