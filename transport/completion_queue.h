@@ -36,7 +36,8 @@ class CompletionQueue {
 
   // Moves up to completions.size() entries to the front of `completions`, oldest first per queue
   // pair, and returns how many. Never blocks, makes no system call, copies no payload but the
-  // small ones that travelled inside the completion entry. Also moves forward sends that wait for
+  // small ones that travelled inside the completion entry. Finding nothing it may pause for some
+  // nanoseconds, as suits a loop that waits for this device. Also moves forward sends that wait for
   // a receiver that was not ready, so a queue with work outstanding must be polled.
   virtual size_t Poll(std::span<WorkCompletion> completions) = 0;
 
