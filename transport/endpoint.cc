@@ -66,8 +66,10 @@ absl::Status Endpoint::Allocate(Device& device, CompletionQueue& queue) {
   if (!domain.ok()) return domain.status();
   domain_ = *std::move(domain);
 
-  // The device writes into the receive slots, so they are memory of its liking.
-  auto receive_memory = domain_->AllocateMemory(options_.ring_depth * Stride(), kAccessLocalWrite);
+  // The device writes into the receive slots, so they are memory of its liking. Relaxed ordering: a
+  // slot is read only after its completion, so within it the NIC may write as PCI Express likes.
+  auto receive_memory = domain_->AllocateMemory(options_.ring_depth * Stride(),
+                                                 kAccessLocalWrite | kAccessRelaxedOrdering);
   if (!receive_memory.ok()) return receive_memory.status();
   receive_memory_ = *std::move(receive_memory);
 

@@ -50,6 +50,17 @@ TEST_P(Registration, RegistersUserMemoryInPlace) {
   EXPECT_TRUE(HoldsOnly(memory, 0x5a)) << "the memory stays the caller's";
 }
 
+// A wish: devices that know no other order take it, too.
+TEST_P(Registration, RelaxedOrderingIsTakenByEveryDevice) {
+  const Buffer& from = client().Allocate(4096, kAccessLocalRead | kAccessRelaxedOrdering);
+  const Buffer& to = server().Allocate(4096, kAccessLocalWrite | kAccessRelaxedOrdering);
+  FillPattern(from.bytes(), 1);
+  server().PostRecv(2, {to.All()});
+  client().Post(Send(1, {from.All()}));
+  server().ExpectReceived(2, 4096);
+  EXPECT_TRUE(HoldsPattern(to.bytes(), 1));
+}
+
 TEST_P(Registration, EmptyRangeIsRefused) {
   std::byte byte{};
   EXPECT_THAT(domain().RegisterMemory(&byte, 0, kAccessLocalWrite),
