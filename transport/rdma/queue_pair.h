@@ -50,7 +50,10 @@ class OutstandingRequests {
   // Calls `f(sequence)`, in order and once for each, for what is outstanding and must complete.
   template <class F>
   void Sweep(F&& f) {
-    if (static_cast<int32_t>(swept_ - retired_) < 0) swept_ = retired_;
+    // Behind what was retired since the last sweep; or there was none, and the numbers went round.
+    const bool is_within = has_swept_ && swept_ - retired_ <= posted_ - retired_;
+    if (!is_within) swept_ = retired_;
+    has_swept_ = true;
     for (; swept_ != posted_; ++swept_) {
       if (requests_[swept_ & mask_].completes) f(swept_);
     }
@@ -66,7 +69,8 @@ class OutstandingRequests {
   std::vector<Request> requests_;
   uint32_t posted_ = 0;
   uint32_t retired_ = 0;
-  uint32_t swept_ = 0;
+  uint32_t swept_ = 0;  // Up to here, once has_swept_.
+  bool has_swept_ = false;
 };
 
 class RdmaQueuePair final : public QueuePair {
