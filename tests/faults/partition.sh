@@ -43,8 +43,9 @@ partition() {
   expect client last_lost_ms -le $((DETECTION_MS + SLACK_MS))
   expect client failed_attempts -ge "$least"
   expect client failed_attempts -le "$most"
-  # Each call that failed was in flight, or waited for an attempt.
+  # No call waited longer than in flight and then, if it was not sent, for one attempt.
   expect client longest_failed_ms -le $((CONNECT_TIMEOUT_MS + DETECTION_MS + SLACK_MS))
+  expect client longest_ok_ms -le $((CONNECT_TIMEOUT_MS + DETECTION_MS + SLACK_MS))
   if (("$1" * 1000 > DETECTION_MS + SLACK_MS)); then
     expect client disconnects -eq $((lost + 1))
     expect server left_alone_ms -ge 0

@@ -22,20 +22,57 @@ namespace {
 // A call that may block for long, made by a thread that owns everything it needs.
 template <class Result>
 struct BlockingCall {
-  UniqueFd done{eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+  UniqueFd done{eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};  // Readable when the thread ends.
   Result result{};
+  std::thread thread;  // Joined, or detached.
+};
+
+// Sets an eventfd when it goes, also when its thread was cancelled.
+class SetAtEnd {
+ public:
+  explicit SetAtEnd(int fd) : fd_(fd) {}
+  ~SetAtEnd() {
+    const uint64_t one = 1;
+    (void)!write(fd_, &one, sizeof(one));
+  }
+
+ private:
+  const int fd_;
 };
 
 template <class Result, class Function>
 std::shared_ptr<BlockingCall<Result>> StartBlocking(Function function) {
   auto call = std::make_shared<BlockingCall<Result>>();
-  std::thread([call, function = std::move(function)]() mutable {
+  call->thread = std::thread([call, function = std::move(function)]() mutable {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
     pthread_setname_np(pthread_self(), "verbena-connect");
+    const SetAtEnd end(call->done.get());
     call->result = function();
-    const uint64_t one = 1;
-    (void)!write(call->done.get(), &one, sizeof(one));
-  }).detach();
+  });
   return call;
+}
+
+// rdma_connect(3), in which a thread of StartBlocking may be cancelled: it waits in write(2), which
+// is a cancellation point (pthreads(7)), and librdmacm holds nothing meanwhile.
+int ConnectCancellably(rdma_cm_id* id, rdma_conn_param* param) {
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr);
+  const int result = rdma_connect(id, param);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  return result;
+}
+
+// Gets the thread out of the kernel, where it holds the queue pair: to destroy that would wait
+// until TCP gives up. A signal ends the kernel's wait, and that of pthread_cancel(3) needs no
+// handler of ours.
+void Interrupt(BlockingCall<int>& call) {
+  constexpr int kBoundMs = 1000;  // Then it is no wait that a signal ends.
+  pthread_cancel(call.thread.native_handle());
+  pollfd done{.fd = call.done.get(), .events = POLLIN, .revents = 0};
+  if (poll(&done, 1, kBoundMs) > 0) {
+    call.thread.join();
+  } else {
+    call.thread.detach();
+  }
 }
 
 }  // namespace
@@ -93,8 +130,10 @@ absl::StatusOr<std::vector<SocketAddress>> ConnectAttempt::LookUpHost() {
   using Found = absl::StatusOr<std::vector<SocketAddress>>;
   auto call = StartBlocking<Found>([address = plan_.address] { return LookUp(address); });
   if (absl::Status status = WaitFor(call->done.get(), "the name servers"); !status.ok()) {
+    call->thread.detach();
     return status;
   }
+  call->thread.join();
   return std::move(call->result);
 }
 
@@ -156,13 +195,17 @@ absl::Status ConnectAttempt::Connect(ConnectResult* outcome) {
       .qp_num = plan_.queue_pair_number};
   parameters->id = std::move(outcome->id);
   const auto connect = [parameters] {
-    const int returned = rdma_connect(parameters->id.get(), &parameters->param);
+    const int returned = ConnectCancellably(parameters->id.get(), &parameters->param);
     return returned == 0 ? 0 : ErrorOf(returned);
   };
   int error = 0;
   if (plan_.connect_blocks) {
     auto call = StartBlocking<int>(connect);
-    if (absl::Status status = WaitFor(call->done.get(), "the peer"); !status.ok()) return status;
+    if (absl::Status status = WaitFor(call->done.get(), "the peer"); !status.ok()) {
+      Interrupt(*call);
+      return status;
+    }
+    call->thread.join();
     error = call->result;
   } else {
     error = connect();

@@ -6,9 +6,9 @@
 //
 //   look up the host -> resolve address -> resolve route -> connect -> the peer's answer
 //
-// Every step ends by the deadline, or when the attempt is cancelled. A blocking call that does not
-// end in time is left to a thread that owns all it uses and frees it when the kernel lets go (for a
-// TCP handshake with a black hole: two minutes).
+// Every step ends by the deadline, or when the attempt is cancelled. A look-up that does not end in
+// time is left to a thread that owns all it uses. A handshake is interrupted: in the kernel it holds
+// the queue pair, whose destruction would wait for it (for TCP with a black hole: two minutes).
 //
 // Threads: Start, Cancel and Join belong to the manager's.
 
@@ -52,7 +52,7 @@ class ConnectAttempt {
   // Puts exactly one result into `results`, unless it is cancelled. Errors: RESOURCE_EXHAUSTED.
   static absl::StatusOr<std::unique_ptr<ConnectAttempt>> Start(
       ConnectPlan plan, std::shared_ptr<ConnectResults> results);
-  // Cancels and waits for the thread, which takes microseconds.
+  // Cancels and waits for the thread, which takes microseconds, on iWARP perhaps milliseconds.
   ~ConnectAttempt();
 
  private:
