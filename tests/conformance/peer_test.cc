@@ -355,6 +355,19 @@ TEST_P(WithKilledPeer, TrafficInFlightEndsWithoutACrash) {
   client().ExpectEvent(Type::kDisconnected, &client().pair());
 }
 
+TEST_P(WithKilledPeer, ThatWasWritingChangesNothingAfterTheEnd) {
+  ConnectToPeer();
+  const Buffer& ours = client().Allocate(kMebibyte);
+  peer().Fill(0, kMebibyte, 1);
+  for (uint64_t i = 0; i < 16; ++i) peer().Write(i, 0, kMebibyte, ours.Start());
+  child().Kill();
+  client().ExpectEvent(Type::kDisconnected, &client().pair());
+  EXPECT_EQ(client().pair().state(), QueuePairState::kError);
+  std::ranges::fill(ours.bytes(), std::byte{0xee});
+  loop().RunQuietly();
+  EXPECT_TRUE(HoldsOnly(ours.bytes(), 0xee));
+}
+
 TEST_P(WithKilledPeer, UnansweredRequestEnds) {
   Must(client().manager().Connect(client().pair(), peer().Listen(), {}));
   peer().TakeRequest();

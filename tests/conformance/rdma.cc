@@ -38,7 +38,7 @@ DeviceUnderTest SoftRoce() {
   // Of Linux 6.1; so a window protects nothing on rxe beyond its region.
   constexpr char kBounds[] = "rxe checks the bounds of the region, and not those of the window";
   constexpr char kDomain[] = "rxe does not check whose window or region it is";
-  constexpr char kPort[] = "receivers that are not ready are counted per port, so on both sides here";
+  constexpr char kPort[] = "counted per port, and what is read may be 12 ms old";
   constexpr char kNoEvent[] = "no asynchronous event about the peer's errors";
   constexpr char kPanic[] = "rxe crashes the kernel: it frees a region that the window has lost";
   return {
@@ -57,6 +57,7 @@ DeviceUnderTest SoftRoce() {
            {"Invalidation.ByAnotherPeerFails", kDomain},
            {"Invalidation.ByThePeerOfADeadKeyFails", kPanic},
            {"ReceiverNotReady.IsCountedWhenItRecovers", kPort},
+           {"ReceiverNotReady.CountsEveryTime", kPort},
            {"RemoteAccess.TellsTheRespondersProgram", kNoEvent}},
       // One status for all that a requester or a responder finds wrong with its own memory.
       .may_report = {{Status::kLocalProtectionError, Status::kLocalQueuePairOperationError},
