@@ -7,10 +7,11 @@
 
 set -uo pipefail
 
-# What detection_time's promise may be exceeded by: programs, kernel and both NICs share two emulated
-# CPUs, whose host may be busy, and each step of a detection is a thread or a softirq that has to
-# come by. Without the endpoint's own watch nothing ends before many seconds (Soft-iWARP: TCP's
-# retransmissions) or ever (Soft-RoCE), so that a watch that does not work is found all the same.
+# What detection_time's promise may be exceeded by: programs, kernel and both NICs share two
+# emulated CPUs, whose host may be busy, and each step of a detection is a thread or a softirq that
+# has to come by. Without the endpoint's own watch nothing ends before many seconds (Soft-iWARP:
+# TCP's retransmissions) or ever (Soft-RoCE), so that a watch that does not work is found all the
+# same.
 SLACK_MS=2000
 DETECTION_MS=1000       # EndpointOptions::detection_time, by default.
 CONNECT_TIMEOUT_MS=2000 # ChannelOptions::connect_timeout, likewise.

@@ -94,6 +94,13 @@ void RdmaConnectionManager::Forget(RdmaQueuePair* pair) {
   connections_.erase(found);
 }
 
+void RdmaConnectionManager::OnEarlyReceive(RdmaQueuePair* pair) {
+  const auto found = connections_.find(pair);
+  if (found == connections_.end() || !found->second.id) return;
+  // Fails when the message has come meanwhile. Else the event follows, as if it had.
+  (void)rdma_notify(found->second.id.get(), IBV_EVENT_COMM_EST);
+}
+
 // ---- Listening ----
 
 absl::StatusOr<std::unique_ptr<Listener>> RdmaConnectionManager::Listen(const Address& address) {

@@ -74,6 +74,9 @@ class RdmaConnectionManager final : public ConnectionManager {
   void OnReadable();
   // The queue pair goes: ends its connection or attempt, and no event names it any more.
   void Forget(RdmaQueuePair* pair);
+  // The peer sends already, and so is connected, though the connection manager's last message has
+  // not come. If it is lost the peer's would be asked for it again after some 4 s only.
+  void OnEarlyReceive(RdmaQueuePair* pair);
 
  private:
   struct Connection {

@@ -407,13 +407,22 @@ uint64_t RdmaQueuePair::RetireSend(uint32_t sequence, CompletionStatus status) {
 
 uint64_t RdmaQueuePair::RetireRecv(uint32_t sequence, CompletionStatus status) {
   NoteStatus(status);
-  if (status == CompletionStatus::kSuccess) ++messages_received_;
+  if (status == CompletionStatus::kSuccess) NoteReceived();
   return recvs_.Retire(sequence);
 }
 
 void RdmaQueuePair::OnSharedReceive(CompletionStatus status) {
   NoteStatus(status);
-  if (status == CompletionStatus::kSuccess) ++messages_received_;
+  if (status == CompletionStatus::kSuccess) NoteReceived();
+}
+
+void RdmaQueuePair::NoteReceived() {
+  ++messages_received_;
+  if (state_.load(std::memory_order_relaxed) != QueuePairState::kInit) [[likely]]
+    return;
+  if (manager_ == nullptr || early_receive_told_) return;
+  early_receive_told_ = true;
+  manager_->OnEarlyReceive(this);
 }
 
 // ---- Flushed here and not by the hardware ----

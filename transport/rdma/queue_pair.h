@@ -123,6 +123,7 @@ class RdmaQueuePair final : public QueuePair {
   absl::Status CheckRecv(const RecvWorkRequest& request) const;
   size_t PostRecvChunk(std::span<const RecvWorkRequest> requests, absl::Status* status);
   void NoteStatus(CompletionStatus status);
+  void NoteReceived();
   // Soft-iWARP does not look at the queues of a pair in error, nor at what is posted while it gets
   // there: the completion queues flush that, when the hardware has nothing more.
   bool IsFlushedHere() const;
@@ -148,7 +149,8 @@ class RdmaQueuePair final : public QueuePair {
   RdmaConnectionManager* manager_ = nullptr;
 
   std::atomic<QueuePairState> state_{QueuePairState::kReset};
-  bool error_requested_ = false;  // By us; else the hardware found a reason.
+  bool error_requested_ = false;     // By us; else the hardware found a reason.
+  bool early_receive_told_ = false;  // To the manager.
   OutstandingRequests sends_;
   OutstandingRequests recvs_;
   uint32_t last_read_ = ~0u;  // Sequence of the newest READ.
