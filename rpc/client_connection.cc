@@ -49,7 +49,7 @@ absl::Status ClientConnection::Initialize() {
                                                    options_.outstanding_calls_max,
                                                    ": it must be 1 to ", CallTable::kCapacityMax));
   }
-  auto device = ChooseDevice(options_.devices, address_);
+  auto device = ChooseDevice(options_.devices, address_, AddressUse::kConnect);
   if (!device.ok()) return device.status();
   device_ = *std::move(device);
   // The endpoint in use, and those of earlier connections that still drain.

@@ -46,9 +46,9 @@ absl::Status NobodyServes(const Address& address, const std::string& asked) {
                                              address.scheme, ":\" to the options"));
 }
 
-absl::StatusOr<std::shared_ptr<Device>> SharedDeviceFor(const Address& address) {
+absl::StatusOr<std::shared_ptr<Device>> SharedDeviceFor(const Address& address, AddressUse use) {
   if (address.scheme == "rdma") {
-    absl::StatusOr<std::string> name = RdmaDeviceFor(address);
+    absl::StatusOr<std::string> name = RdmaDeviceFor(address, use);
     if (!name.ok()) return name.status();
     return Shared().Get(*name, [&] { return CreateRdmaDevice({.device = *name}); });
   }
@@ -62,8 +62,8 @@ absl::StatusOr<std::shared_ptr<Device>> SharedDeviceFor(const Address& address) 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Device>> ChooseDevice(std::span<Device* const> devices,
-                                                     const Address& address) {
-  if (devices.empty()) return SharedDeviceFor(address);
+                                                     const Address& address, AddressUse use) {
+  if (devices.empty()) return SharedDeviceFor(address, use);
   std::string asked;
   for (Device* device : devices) {
     if (device->ServesScheme(address.scheme)) {

@@ -13,11 +13,11 @@
 namespace verbena {
 
 // The first device of `devices` that serves the address's scheme. With an empty list: for "rdma:"
-// addresses the RDMA device that the routes choose, for others a software device; all such users of
+// addresses the RDMA device that has the address or is on the way there, for others a software device; all such users of
 // the process share it, and it ends with the last of them.
 // Errors: UNAVAILABLE naming the scheme, the devices asked, and what to do; or why this host has no
 // RDMA device.
 absl::StatusOr<std::shared_ptr<Device>> ChooseDevice(std::span<Device* const> devices,
-                                                     const Address& address);
+                                                     const Address& address, AddressUse use);
 
 }  // namespace verbena

@@ -86,7 +86,7 @@ absl::Status ServerRuntime::Initialize() {
 }
 
 absl::StatusOr<ServerRuntime::Group*> ServerRuntime::GroupFor(const Address& address) {
-  auto device = ChooseDevice(options_.devices, address);
+  auto device = ChooseDevice(options_.devices, address, AddressUse::kListen);
   if (!device.ok()) return device.status();
   for (const auto& group : groups_) {
     if (group->device == *device) return group.get();

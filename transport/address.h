@@ -26,4 +26,7 @@ struct Address {
   friend bool operator==(const Address&, const Address&) = default;
 };
 
+// What an address is looked up for.
+enum class AddressUse { kListen, kConnect };
+
 }  // namespace verbena

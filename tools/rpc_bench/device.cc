@@ -3,14 +3,14 @@
 #include "verbena/tools/rpc_bench/device.h"
 
 #include "verbena/rpc/device_choice.h"
-#include "verbena/transport/address.h"
 
 namespace verbena::bench {
 
-absl::StatusOr<std::shared_ptr<Device>> OpenDevice(const std::string& address) {
+absl::StatusOr<std::shared_ptr<Device>> OpenDevice(const std::string& address,
+                                                   AddressUse use) {
   absl::StatusOr<Address> parsed = Address::Parse(address);
   if (!parsed.ok()) return parsed.status();
-  return ChooseDevice({}, *parsed);
+  return ChooseDevice({}, *parsed, use);
 }
 
 PollOptions::Mode ToPollMode(Poll poll) {

@@ -61,7 +61,7 @@ void FillResult(const Options& options, const PassResult& pass, const UsageNow& 
 absl::StatusOr<Measurement> Measure(const Options& options) {
   RunBound bound(std::chrono::duration<double>(PassLimits::WarmUp(options).seconds +
                                                options.seconds + kRunGraceSeconds));
-  absl::StatusOr<std::shared_ptr<Device>> device = OpenDevice(options.target);
+  absl::StatusOr<std::shared_ptr<Device>> device = OpenDevice(options.target, AddressUse::kConnect);
   if (!device.ok()) return device.status();
   absl::StatusOr<Measurement> measurement = options.layer == Layer::kRpc
                                                 ? MeasureRpc(options, **device)

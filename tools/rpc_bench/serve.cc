@@ -77,7 +77,7 @@ absl::Status Serve(const Options& options) {
   EndSignals end;
   if (absl::Status owned = EndWithOwner(options.owner_pid); !owned.ok()) return owned;
   if (absl::Status pinned = PinThisThread(options.cpus); !pinned.ok()) return pinned;
-  absl::StatusOr<std::shared_ptr<Device>> device = OpenDevice(options.listen);
+  absl::StatusOr<std::shared_ptr<Device>> device = OpenDevice(options.listen, AddressUse::kListen);
   if (!device.ok()) return device.status();
   return options.layer == Layer::kRpc ? ServeRpc(options, **device, end)
                                       : ServeEndpoint(options, **device, end);

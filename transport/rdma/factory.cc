@@ -113,7 +113,7 @@ absl::StatusOr<std::unique_ptr<Device>> CreateRdmaDevice(const RdmaDeviceOptions
                    " (", absl::StrJoin(reasons, "; "), ")"));
 }
 
-absl::StatusOr<std::string> RdmaDeviceFor(const Address& address) {
+absl::StatusOr<std::string> RdmaDeviceFor(const Address& address, AddressUse use) {
   int count = 0;
   auto list = ListDevices(&count);
   if (!list.ok()) return list.status();
@@ -123,9 +123,18 @@ absl::StatusOr<std::string> RdmaDeviceFor(const Address& address) {
   auto channel = rdma::MakeEventChannel();
   if (!channel.ok()) return channel.status();
   for (const rdma::SocketAddress& to : *addresses) {
+    if (use == AddressUse::kListen) {
+      if (std::string owner = OwnerOf(*channel, to); !owner.empty()) return owner;
+      continue;
+    }
     rdma::SocketAddress local;
     if (!LocalAddressTowards(to, &local)) continue;
     if (std::string owner = OwnerOf(*channel, local); !owner.empty()) return owner;
+  }
+  if (use == AddressUse::kListen) {
+    return absl::UnavailableError(absl::StrCat(
+        "no RDMA device has the address ", address.ToString(),
+        ": with several devices a server listens at an address of each (`rdma link` lists them)"));
   }
   return absl::UnavailableError(absl::StrCat(
       "no RDMA device is on the way to ", address.ToString(),
