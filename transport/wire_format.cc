@@ -98,7 +98,9 @@ absl::StatusOr<Hello> DecodeHello(std::span<const std::byte> private_data) {
 absl::Status DecodeRefusal(std::span<const std::byte> private_data) {
   Refusal refusal;
   if (!Decode(private_data, &refusal) || refusal.magic != kWireMagic) {
-    return absl::UnavailableError("the peer refused the connection without a reason");
+    return absl::UnavailableError(
+        "the peer refused the connection without a reason: either nobody listens at this address of "
+        "the host, or the server could not take it and its log says why");
   }
   switch (refusal.reason) {
     case Refusal::Reason::kVersion:

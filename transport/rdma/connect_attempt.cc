@@ -75,6 +75,12 @@ void Interrupt(BlockingCall<int>& call) {
   }
 }
 
+// A server that is there says why it refuses. Without a word it may be that nobody listens at this
+// address of the host, though somebody does at another, with the same port.
+bool HasReason(const CmEvent& answer) {
+  return std::ranges::any_of(answer.private_data.span(), [](std::byte b) { return b != std::byte{0}; });
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ConnectAttempt>> ConnectAttempt::Start(
@@ -116,7 +122,30 @@ void ConnectAttempt::Run() {
 absl::Status ConnectAttempt::RunSteps(ConnectResult* result) {
   auto addresses = LookUpHost();
   if (!addresses.ok()) return addresses.status();
-  if (absl::Status status = Resolve(*addresses, &result->id); !status.ok()) return status;
+  absl::Status status = absl::UnavailableError("the host has no address");
+  absl::Status first_refusal;
+  CmEvent first_answer{};
+  for (const SocketAddress& address : *addresses) {
+    result->answer = {};
+    status = TryOne(address, result);
+    if (status.ok() || absl::IsCancelled(status)) return status;
+    if (result->answer.type == RDMA_CM_EVENT_REJECTED) {
+      if (IsRejectedByUser(result->answer) && HasReason(result->answer)) return status;
+      if (first_refusal.ok()) {
+        first_refusal = status;
+        first_answer = result->answer;
+      }
+    }
+    if (Clock::now() >= deadline_) break;
+  }
+  if (first_refusal.ok()) return status;
+  // Of a host that is there, this says more than that another of its addresses leads nowhere.
+  result->answer = first_answer;
+  return first_refusal;
+}
+
+absl::Status ConnectAttempt::TryOne(const SocketAddress& address, ConnectResult* result) {
+  if (absl::Status status = Resolve(address, &result->id); !status.ok()) return status;
   if (absl::Status status = Connect(result); !status.ok()) return status;
   if (absl::Status status = Await(result->id, &result->answer); !status.ok()) return status;
   // A queue pair that librdmacm does not manage: InfiniBand leaves the last step to us.
@@ -137,16 +166,7 @@ absl::StatusOr<std::vector<SocketAddress>> ConnectAttempt::LookUpHost() {
   return std::move(call->result);
 }
 
-absl::Status ConnectAttempt::Resolve(const std::vector<SocketAddress>& addresses, CmId* id) {
-  absl::Status status = absl::UnavailableError("the host has no address");
-  for (const SocketAddress& address : addresses) {
-    status = ResolveOne(address, id);
-    if (status.ok() || absl::IsCancelled(status)) break;
-  }
-  return status;
-}
-
-absl::Status ConnectAttempt::ResolveOne(const SocketAddress& address, CmId* id) {
+absl::Status ConnectAttempt::Resolve(const SocketAddress& address, CmId* id) {
   auto channel = MakeEventChannel();
   if (!channel.ok()) return channel.status();
   auto created = CmId::Create(*std::move(channel));
@@ -154,11 +174,7 @@ absl::Status ConnectAttempt::ResolveOne(const SocketAddress& address, CmId* id) 
   SocketAddress to = address;
   const auto bound = std::min(Left(), kResolveTimeoutMax);
   int result = rdma_resolve_addr(created->get(), nullptr, to.get(), static_cast<int>(bound.count()));
-  if (result != 0) {
-    return absl::UnavailableError(absl::StrCat("no RDMA device is on the way to ",
-                                               plan_.address.ToString(), "; ",
-                                               Describe("rdma_resolve_addr", ErrorOf(result))));
-  }
+  if (result != 0) return NoWay(address, "rdma_resolve_addr", ErrorOf(result));
   if (absl::Status s = Expect(*created, RDMA_CM_EVENT_ADDR_RESOLVED); !s.ok()) return s;
   if (created->device() != plan_.device) {
     return absl::UnavailableError(absl::StrCat(
@@ -166,12 +182,19 @@ absl::Status ConnectAttempt::ResolveOne(const SocketAddress& address, CmId* id) 
         plan_.device, ": give it the other device, or change the route"));
   }
   result = rdma_resolve_route(created->get(), static_cast<int>(Left().count()));
-  if (result != 0) {
-    return absl::UnavailableError(Describe("rdma_resolve_route", ErrorOf(result)));
-  }
+  if (result != 0) return NoWay(address, "rdma_resolve_route", ErrorOf(result));
   if (absl::Status s = Expect(*created, RDMA_CM_EVENT_ROUTE_RESOLVED); !s.ok()) return s;
   *id = *std::move(created);
   return absl::OkStatus();
+}
+
+absl::Status ConnectAttempt::NoWay(const SocketAddress& address, const char* call, int error) const {
+  return absl::UnavailableError(absl::StrCat(
+      "no RDMA device is on the way to ", plan_.address.ToString(),
+      IsLoopback(address)
+          ? ": an RDMA device serves no loopback address; give one of the device, or shm:NAME; "
+          : "; ",
+      Describe(call, error)));
 }
 
 absl::Status ConnectAttempt::Connect(ConnectResult* outcome) {

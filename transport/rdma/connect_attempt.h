@@ -6,6 +6,8 @@
 //
 //   look up the host -> resolve address -> resolve route -> connect -> the peer's answer
 //
+// A host with several addresses is tried at each, in their order, until one of them answers.
+//
 // Every step ends by the deadline, or when the attempt is cancelled. A look-up that does not end in
 // time is left to a thread that owns all it uses. A handshake is interrupted: in the kernel it holds
 // the queue pair, whose destruction would wait for it (for TCP with a black hole: two minutes).
@@ -62,8 +64,9 @@ class ConnectAttempt {
   void Run();
   absl::Status RunSteps(ConnectResult* result);
   absl::StatusOr<std::vector<SocketAddress>> LookUpHost();
-  absl::Status Resolve(const std::vector<SocketAddress>& addresses, CmId* id);
-  absl::Status ResolveOne(const SocketAddress& address, CmId* id);
+  absl::Status TryOne(const SocketAddress& address, ConnectResult* result);
+  absl::Status Resolve(const SocketAddress& address, CmId* id);
+  absl::Status NoWay(const SocketAddress& address, const char* call, int error) const;
   absl::Status Connect(ConnectResult* result);
   // The next event of the id. Errors: UNAVAILABLE when the time is over, CANCELLED.
   absl::Status Await(const CmId& id, CmEvent* event);

@@ -108,6 +108,11 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaConnectionManager::Listen(const Ad
   const auto addresses = LookUp(address);
   if (!addresses.ok()) return absl::InvalidArgumentError(addresses.status().message());
   SocketAddress local = addresses->front();
+  if (IsLoopback(local)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        address.ToString(), " is not for this host alone: the RDMA connection manager would listen at "
+        "all addresses; give one of an RDMA device, or shm:NAME"));
+  }
   auto id = CmId::Create(channel_);
   if (!id.ok()) return id.status();
   if (const int result = rdma_bind_addr(id->get(), local.get()); result != 0) {

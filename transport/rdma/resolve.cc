@@ -2,7 +2,9 @@
 
 #include "verbena/transport/rdma/resolve.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
 
 #include <cstring>
 #include <memory>
@@ -25,6 +27,15 @@ bool IsNumeric(const std::string& host) {
   if (getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) return false;
   freeaddrinfo(list);
   return true;
+}
+
+bool IsLoopback(const SocketAddress& address) {
+  if (address.storage.ss_family == AF_INET) {
+    const auto* const in = reinterpret_cast<const sockaddr_in*>(address.get());
+    return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  return address.storage.ss_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr);
 }
 
 absl::StatusOr<std::vector<SocketAddress>> LookUp(const Address& address) {

@@ -24,6 +24,10 @@ struct SocketAddress {
 // Whether `host` is an IP address, so that looking it up asks nobody.
 bool IsNumeric(const std::string& host);
 
+// 127.0.0.0/8 and ::1. librdmacm takes them for "any address" when it listens, and only InfiniBand
+// connects to them.
+bool IsLoopback(const SocketAddress& address);
+
 // All addresses of the host, the preferred first. May ask name servers, and take as long as they
 // do. Errors: UNAVAILABLE with the resolver's reason.
 absl::StatusOr<std::vector<SocketAddress>> LookUp(const Address& address);

@@ -24,6 +24,18 @@ TEST(IsNumeric, TellsAddressesFromNames) {
   }
 }
 
+TEST(IsLoopback, IsOneNetworkAndOneAddress) {
+  const auto is_loopback = [](const char* host) {
+    return IsLoopback(Must(LookUp({.scheme = "rdma", .host = host, .port = 1})).front());
+  };
+  for (const char* host : {"127.0.0.1", "127.255.3.4", "::1"}) {
+    EXPECT_TRUE(is_loopback(host)) << host;
+  }
+  for (const char* host : {"126.0.0.1", "128.0.0.1", "0.0.0.0", "::", "::2", "fd00::1"}) {
+    EXPECT_FALSE(is_loopback(host)) << host;
+  }
+}
+
 TEST(LookUp, FindsAnIpv4Address) {
   auto found = Must(LookUp({.scheme = "rdma", .host = "10.1.2.3", .port = 7471}));
   ASSERT_EQ(found.size(), 1u);
