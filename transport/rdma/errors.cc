@@ -46,8 +46,9 @@ absl::Status RegistrationError(int error, size_t bytes) {
 }
 
 absl::Status CreationError(std::string_view call, int error) {
-  // libsiw finds no place for a queue without setting errno: it maps 144 of them per device that is
-  // opened, one per completion queue and two per queue pair.
+  // libsiw fails without setting errno for a queue at page 144 of the device's queues, which it takes
+  // for "no place": 71 queue pairs with rings of a page each and a completion queue, less with
+  // deeper ones.
   const std::string text =
       error != 0 ? Describe(call, error)
                  : absl::StrCat(absl::string_view(call.data(), call.size()), " gives no reason");

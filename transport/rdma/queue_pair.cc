@@ -102,8 +102,9 @@ absl::Status RdmaQueuePair::CreateHardware() {
   attributes.srq = shared_ != nullptr ? shared_->handle() : nullptr;
   attributes.qp_type = IBV_QPT_RC;
   attributes.sq_sig_all = options_.signal_all ? 1 : 0;
-  attributes.cap.max_send_wr = options_.send_depth;
-  attributes.cap.max_recv_wr = shared_ != nullptr ? 0 : options_.recv_depth;
+  // Soft-iWARP makes no queue of depth 0. Our account takes nothing in.
+  attributes.cap.max_send_wr = std::max(options_.send_depth, 1u);
+  attributes.cap.max_recv_wr = shared_ != nullptr ? 0 : std::max(options_.recv_depth, 1u);
   attributes.cap.max_send_sge = std::max(options_.send_sge_max, 1u);
   attributes.cap.max_recv_sge = std::max(options_.recv_sge_max, 1u);
   attributes.cap.max_inline_data = options_.inline_bytes_max;
