@@ -99,7 +99,8 @@ absl::Status DecodeRefusal(std::span<const std::byte> private_data) {
   Refusal refusal;
   if (!Decode(private_data, &refusal) || refusal.magic != kWireMagic) {
     return absl::UnavailableError(
-        "the peer refused the connection without a reason: either nobody listens at this address of "
+        "the peer refused the connection without a reason: either nobody listens at this address "
+        "of "
         "the host, or the server could not take it and its log says why");
   }
   switch (refusal.reason) {

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Every form of an rdma: address, with the hello example: numbers of both families, names, all
-# addresses of the host; and the mistakes that people make with them. In the guest (vm_test), for one
-# device.
+# addresses of the host; and the mistakes that people make with them. In the guest (vm_test), for
+# one device.
 
 set -uo pipefail
 

@@ -186,7 +186,8 @@ TEST_F(GoneQueuePair, LeavesNothingToTheNextOfItsNumber) {
     EXPECT_TRUE(loop().RunUntil([&] {
       Take(next->number(), first + kReceives, &flushed);
       return flushed == kReceives && others_seen_ == others_sent_;
-    })) << flushed << " flushes came, and " << others_seen_ << " of the other pair";
+    })) << flushed
+        << " flushes came, and " << others_seen_ << " of the other pair";
   }
   int again = 0;
   for (const auto& [number, times] : numbers) again += times - 1;
@@ -259,8 +260,9 @@ TEST_F(RdmaCheck, ManyConnectionsOnOneCompletionQueueComeAndGo) {
   }
   EXPECT_TRUE(WaitUntil([&] {
     return CountDescriptors() <= descriptors_before && CountThreads() <= threads_before;
-  })) << "descriptors " << descriptors_before << " -> " << CountDescriptors() << ", threads "
-      << threads_before << " -> " << CountThreads();
+  })) << "descriptors "
+      << descriptors_before << " -> " << CountDescriptors() << ", threads " << threads_before
+      << " -> " << CountThreads();
 }
 
 TEST_F(RdmaCheck, QueuesThatDoNotFitAreRefusedAndLeaveNothing) {
@@ -315,7 +317,8 @@ TEST_F(Messages, AreInlineUpToTheLimitExactly) {
   std::vector<std::byte> from(limit + 1);
   const auto piece = [&](size_t bytes) {
     return ScatterGatherEntry{.address = reinterpret_cast<uint64_t>(from.data()),
-                              .length = static_cast<uint32_t>(bytes)};
+                              .length = static_cast<uint32_t>(bytes),
+                              .local_key = {}};
   };
   for (uint32_t bytes : {0u, 1u, limit - 1, limit}) {
     SCOPED_TRACE(bytes);
@@ -328,9 +331,9 @@ TEST_F(Messages, AreInlineUpToTheLimitExactly) {
     EXPECT_TRUE(HoldsPattern(to.bytes(0, bytes), bytes));
   }
   size_t accepted = 1;
-  EXPECT_THAT(client_->TryPost(*connection_.client, {Send(3, {piece(limit + 1)}).Inline()},
-                               &accepted),
-              HasCodeAndNames(StatusCode::kInvalidArgument, "inline_bytes_max"));
+  EXPECT_THAT(
+      client_->TryPost(*connection_.client, {Send(3, {piece(limit + 1)}).Inline()}, &accepted),
+      HasCodeAndNames(StatusCode::kInvalidArgument, "inline_bytes_max"));
   EXPECT_EQ(accepted, 0u);
 }
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "tests/integration/trial.verbena.h"
-#include "verbena/rpc/verbena.h"
 #include "tests/vm/rdma_check.h"
+#include "verbena/rpc/verbena.h"
 
 namespace verbena {
 namespace {
@@ -156,8 +156,7 @@ TEST_F(BlackHoleCheck, DoesNotHoldAChannelThatEnds) {
   ChannelOptions options;
   options.connect_timeout = milliseconds(60'000);
   std::shared_ptr<Channel> channel = CreateChannel(BlackHole().ToString(), options);
-  EXPECT_THAT(channel->WaitForConnected(milliseconds(200)),
-              HasCode(StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(channel->WaitForConnected(milliseconds(200)), HasCode(StatusCode::kDeadlineExceeded));
   const Stopwatch watch;
   channel.reset();
   EXPECT_LT(watch.elapsed(), kSlack);

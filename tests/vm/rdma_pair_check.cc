@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/integration/trial.verbena.h"
-#include "verbena/rpc/verbena.h"
 #include "tests/vm/rdma_check.h"
+#include "verbena/rpc/verbena.h"
 
 namespace verbena {
 
@@ -111,10 +111,10 @@ TEST_F(PairCheck, DeviceThatIsNotOnTheWaySaysWhichIs) {
   ChannelOptions options;
   options.devices = {wrong.get()};
   const auto channel = CreateChannel(address.ToString(), options);
-  EXPECT_THAT(channel->WaitForConnected(std::chrono::seconds(20)),
-              HasCodeAndNames(StatusCode::kUnavailable,
-                              absl::StrCat("is reached by ", Name(1), ", and this channel uses ",
-                                           Name(2))));
+  EXPECT_THAT(
+      channel->WaitForConnected(std::chrono::seconds(20)),
+      HasCodeAndNames(StatusCode::kUnavailable, absl::StrCat("is reached by ", Name(1),
+                                                             ", and this channel uses ", Name(2))));
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ class PortCheck : public RdmaCheck {
   static void SetLink(const char* state) {
     const char* arguments[] = {"ip", "link", "set", "dummy0", state, nullptr};
     pid_t pid = 0;
-    ASSERT_EQ(posix_spawnp(&pid, "ip", nullptr, nullptr, const_cast<char**>(arguments), environ), 0);
+    ASSERT_EQ(posix_spawnp(&pid, "ip", nullptr, nullptr, const_cast<char**>(arguments), environ),
+              0);
     int status = 0;
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
     ASSERT_EQ(status, 0) << "ip link set dummy0 " << state;

@@ -18,8 +18,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "verbena/rpc/verbena.h"
 #include "tests/vm/rdma_check.h"
+#include "verbena/rpc/verbena.h"
 #include "verbena/tests/support/text_service.h"
 
 namespace verbena {
@@ -67,8 +67,8 @@ TEST_F(LockedMemory, RegistrationAboveTheLimitNamesItAndTheNeed) {
     const auto domain = Must(device().AllocateProtectionDomain());
     LimitLockedMemory(kLimit);
     std::vector<std::byte> memory(kNeed);
-    CheckNamesLimitAndNeed(
-        domain->RegisterMemory(memory.data(), kNeed, kAccessLocalWrite).status(), kLimit, kNeed);
+    CheckNamesLimitAndNeed(domain->RegisterMemory(memory.data(), kNeed, kAccessLocalWrite).status(),
+                           kLimit, kNeed);
     CheckNamesLimitAndNeed(domain->AllocateMemory(kNeed, kAccessLocalWrite).status(), kLimit,
                            kNeed);
     // What fits is registered, as often as it is given back.

@@ -78,7 +78,8 @@ void Interrupt(BlockingCall<int>& call) {
 // A server that is there says why it refuses. Without a word it may be that nobody listens at this
 // address of the host, though somebody does at another, with the same port.
 bool HasReason(const CmEvent& answer) {
-  return std::ranges::any_of(answer.private_data.span(), [](std::byte b) { return b != std::byte{0}; });
+  return std::ranges::any_of(answer.private_data.span(),
+                             [](std::byte b) { return b != std::byte{0}; });
 }
 
 }  // namespace
@@ -173,7 +174,8 @@ absl::Status ConnectAttempt::Resolve(const SocketAddress& address, CmId* id) {
   if (!created.ok()) return created.status();
   SocketAddress to = address;
   const auto bound = std::min(Left(), kResolveTimeoutMax);
-  int result = rdma_resolve_addr(created->get(), nullptr, to.get(), static_cast<int>(bound.count()));
+  int result =
+      rdma_resolve_addr(created->get(), nullptr, to.get(), static_cast<int>(bound.count()));
   if (result != 0) return NoWay(address, "rdma_resolve_addr", ErrorOf(result));
   if (absl::Status s = Expect(*created, RDMA_CM_EVENT_ADDR_RESOLVED); !s.ok()) return s;
   if (created->device() != plan_.device) {
@@ -188,7 +190,8 @@ absl::Status ConnectAttempt::Resolve(const SocketAddress& address, CmId* id) {
   return absl::OkStatus();
 }
 
-absl::Status ConnectAttempt::NoWay(const SocketAddress& address, const char* call, int error) const {
+absl::Status ConnectAttempt::NoWay(const SocketAddress& address, const char* call,
+                                   int error) const {
   return absl::UnavailableError(absl::StrCat(
       "no RDMA device is on the way to ", plan_.address.ToString(),
       IsLoopback(address)

@@ -109,9 +109,10 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaConnectionManager::Listen(const Ad
   if (!addresses.ok()) return absl::InvalidArgumentError(addresses.status().message());
   SocketAddress local = addresses->front();
   if (IsLoopback(local)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        address.ToString(), " is not for this host alone: the RDMA connection manager would listen at "
-        "all addresses; give one of an RDMA device, or shm:NAME"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(address.ToString(),
+                     " is not for this host alone: the RDMA connection manager would listen at "
+                     "all addresses; give one of an RDMA device, or shm:NAME"));
   }
   auto id = CmId::Create(channel_);
   if (!id.ok()) return id.status();

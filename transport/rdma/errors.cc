@@ -46,9 +46,8 @@ absl::Status RegistrationError(int error, size_t bytes) {
 }
 
 absl::Status CreationError(std::string_view call, int error) {
-  // libsiw fails without setting errno for a queue at page 144 of the device's queues, which it takes
-  // for "no place": 71 queue pairs with rings of a page each and a completion queue, less with
-  // deeper ones.
+  // libsiw fails without setting errno for a queue that begins at page 144 of all queues of a device
+  // that is opened: its mark for "no place". With rings of a page each that is the 72nd queue pair.
   const std::string text =
       error != 0 ? Describe(call, error)
                  : absl::StrCat(absl::string_view(call.data(), call.size()), " gives no reason");

@@ -30,8 +30,8 @@ struct RdmaDeviceOptions {
 // device, /dev/infiniband not visible, no permission, no reliable connections).
 absl::StatusOr<std::unique_ptr<Device>> CreateRdmaDevice(const RdmaDeviceOptions& options = {});
 
-// The name of the device for `address`. Where this host has one device, that one. Else, to listen at
-// it, its owner; and to connect to it, the one by which the kernel's routes lead there.
+// The name of the device for `address`. Where this host has one device, that one. Else, to listen,
+// the address's owner; to connect, the one by which the kernel's routes lead there.
 // Sends nothing; but with several devices a host name is looked up, which may block as
 // getaddrinfo(3) does. Errors: UNAVAILABLE as above, or naming the address that none serves.
 absl::StatusOr<std::string> RdmaDeviceFor(const Address& address, AddressUse use);

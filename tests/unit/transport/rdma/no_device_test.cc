@@ -53,17 +53,15 @@ class NoRdma : public testing::Test {
   LeakGuard leaks_;
 };
 
-TEST_F(NoRdma, DeviceSaysWhy) {
-  EXPECT_THAT(CreateRdmaDevice(), SaysWhyThereIsNoRdma());
-}
+TEST_F(NoRdma, DeviceSaysWhy) { EXPECT_THAT(CreateRdmaDevice(), SaysWhyThereIsNoRdma()); }
 
 TEST_F(NoRdma, LookupSaysWhy) {
   if (std::filesystem::exists("/sys/class/infiniband_verbs/uverbs0")) {
     GTEST_SKIP() << "this host has an RDMA device, though it cannot be opened";
   }
-  EXPECT_THAT(RdmaDeviceFor({.scheme = "rdma", .host = "127.0.0.1", .port = 7471},
-                            AddressUse::kConnect),
-              SaysWhyThereIsNoRdma());
+  EXPECT_THAT(
+      RdmaDeviceFor({.scheme = "rdma", .host = "127.0.0.1", .port = 7471}, AddressUse::kConnect),
+      SaysWhyThereIsNoRdma());
   EXPECT_THAT(RdmaDeviceFor({.scheme = "rdma", .host = "nobody.invalid", .port = 7471},
                             AddressUse::kListen),
               SaysWhyThereIsNoRdma());

@@ -24,8 +24,9 @@ TEST(WorkId, HasEachFieldAtItsPlace) {
   ExpectEncoded({.owner = 1}, 0x0000'0400'0000'0000);
   ExpectEncoded({.generation = 1}, 0x0000'0001'0000'0000);
   ExpectEncoded({.sequence = 1}, 1);
-  ExpectEncoded({.kind = Kind::kRecv, .owner = 0x12345, .generation = 0x2a5, .sequence = 0x6789abcd},
-                0x448d'16a5'6789'abcd);
+  ExpectEncoded(
+      {.kind = Kind::kRecv, .owner = 0x12345, .generation = 0x2a5, .sequence = 0x6789abcd},
+      0x448d'16a5'6789'abcd);
 }
 
 TEST(WorkId, KeepsFieldsApartAtTheirLargest) {
