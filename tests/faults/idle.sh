@@ -24,7 +24,7 @@ no_netem
 healed
 tell client go
 expect_recovery
-expect client unavailable -eq 0
+expect_unharmed
 expect client connects -eq 2
 finish
 

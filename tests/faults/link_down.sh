@@ -41,7 +41,7 @@ rdma link add "${device}1" type "$device" netdev va
 rdma link add "${device}2" type "$device" netdev vb
 sleep 1
 pair
-expect client unavailable -eq 0
+expect_unharmed
 finish
 
 end_test

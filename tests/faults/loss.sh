@@ -7,9 +7,8 @@
 # shellcheck source=tests/faults/faults.sh
 source ./faults.sh
 
-# Soft-iWARP's driver ends a connection when a READ of no bytes, as a probe is, comes while TCP
-# takes no more of what the other side sends: it answers with the length of whatever it sent
-# before. That happens when packets are lost; so nobody probes there.
+# Soft-iWARP's driver ends a connection when a probe comes while TCP takes no more of what it sends
+# (docs/testing_in_a_vm.md). That happens when packets are lost; so nobody probes there.
 options=()
 [[ "$VERBENA_TEST_DEVICE" != siw* ]] || options=(detection_ms=0)
 
