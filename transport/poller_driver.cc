@@ -18,8 +18,12 @@ namespace {
 
 // How long the background thread leaves callers alone before it looks whether they are done.
 constexpr int64_t kParkNs = 10'000'000;
-// How long a caller waits for the background thread to give up the poller.
-constexpr uint64_t kHandOverNs = 20'000;
+// How long a caller waits for the background thread to give up the poller: first spinning, then
+// giving its core away in between, for that thread may be waiting for it. Without the second, a
+// caller on the same core gives up before the other had a chance, in every call from then on, and
+// each costs two context switches.
+constexpr uint64_t kHandOverSpinNs = 20'000;
+constexpr uint64_t kHandOverNs = 200'000;
 
 // The driver that this thread holds and took last. A callback that makes a blocking call on another
 // channel holds two at a time, and a chain of them more: the rest is in outer_held_.
@@ -120,9 +124,19 @@ bool PollerDriver::TryHold() {
   if (Acquire(Holder::kRunning)) return true;
   if (holder_.load(std::memory_order_relaxed) != Holder::kBackground) return false;
   callers_waiting_.fetch_add(1);
-  const uint64_t give_up = cycles_.ReadTicks() + cycles_.NsToTicks(kHandOverNs);
+  const uint64_t start = cycles_.ReadTicks();
+  const uint64_t spin_ticks = cycles_.NsToTicks(kHandOverSpinNs);
+  const uint64_t give_up_ticks = cycles_.NsToTicks(kHandOverNs);
   bool held = false;
-  while (!(held = Acquire(Holder::kRunning)) && cycles_.ReadTicks() < give_up) CpuRelax();
+  while (!(held = Acquire(Holder::kRunning))) {
+    const uint64_t waited = cycles_.ReadTicks() - start;
+    if (waited >= give_up_ticks) break;
+    if (waited < spin_ticks) {
+      CpuRelax();
+    } else {
+      sched_yield();
+    }
+  }
   callers_waiting_.fetch_sub(1);
   return held;
 }
