@@ -5,15 +5,12 @@
 
 #pragma once
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <utility>
 
+#include "verbena/base/event_fd.h"
 #include "verbena/base/unique_fd.h"
 
 namespace verbena {
@@ -27,7 +24,7 @@ class EventQueue {
   void Push(Event event) {
     std::lock_guard lock(mutex_);
     events_.push_back(std::move(event));
-    if (events_.size() == 1) Set();
+    if (events_.size() == 1) SignalEventFd(event_.get());
   }
   bool Pop(Event* event) {
     Event oldest{};
@@ -36,7 +33,7 @@ class EventQueue {
       if (events_.empty()) return false;
       oldest = std::move(events_.front());
       events_.pop_front();
-      if (events_.empty()) Clear();
+      if (events_.empty()) ClearEventFd(event_.get());
     }
     // Outside the lock: it may destroy what `event` held before.
     *event = std::move(oldest);
@@ -47,7 +44,7 @@ class EventQueue {
     std::lock_guard lock(mutex_);
     if (events_.empty()) return;
     std::erase_if(events_, predicate);
-    if (events_.empty()) Clear();
+    if (events_.empty()) ClearEventFd(event_.get());
   }
   size_t size() {
     std::lock_guard lock(mutex_);
@@ -56,15 +53,6 @@ class EventQueue {
   int fd() const { return event_.get(); }
 
  private:
-  void Set() {
-    const uint64_t one = 1;
-    (void)!write(event_.get(), &one, sizeof(one));  // EAGAIN: readable already.
-  }
-  void Clear() {
-    uint64_t count;
-    (void)!read(event_.get(), &count, sizeof(count));
-  }
-
   const UniqueFd event_;
   std::mutex mutex_;
   std::deque<Event> events_;

@@ -5,13 +5,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "glog/logging.h"
 #include "verbena/base/cpu_relax.h"
+#include "verbena/base/event_fd.h"
 
 namespace verbena {
 namespace {
@@ -37,8 +36,8 @@ PollerDriver::PollerDriver(Poller& poller, const PollOptions& options, Kind kind
       kind_(kind),
       spin_ticks_(
           cycles_.NsToTicks(static_cast<uint64_t>(std::chrono::nanoseconds(options.spin).count()))),
-      holder_wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      background_wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+      holder_wake_fd_(MakeEventFd()),
+      background_wake_fd_(MakeEventFd()) {
   PCHECK(holder_wake_fd_.get() >= 0 && background_wake_fd_.get() >= 0) << "eventfd";
   thread_ = std::thread([this, cpu] {
     pthread_setname_np(pthread_self(), "verbena-poller");
@@ -64,14 +63,14 @@ void PollerDriver::Join() {
 
 void PollerDriver::Stop() {
   stop_.store(true);
-  Signal(holder_wake_fd_);
-  Signal(background_wake_fd_);
+  SignalEventFd(holder_wake_fd_.get());
+  SignalEventFd(background_wake_fd_.get());
 }
 
 void PollerDriver::Submit(PollerTask task) {
   submitting_.fetch_add(1, std::memory_order_relaxed);
   while (!poller_.Submit(task)) {
-    Signal(background_wake_fd_);
+    SignalEventFd(background_wake_fd_.get());
     sched_yield();
   }
   submitted_.store(true, std::memory_order_relaxed);
@@ -81,10 +80,10 @@ void PollerDriver::Submit(PollerTask task) {
     case Holder::kBackground:
       break;  // It will see the task, or look again when it lets go.
     case Holder::kSleeping:
-      Signal(holder_wake_fd_);
+      SignalEventFd(holder_wake_fd_.get());
       break;
     case Holder::kNobody:
-      Signal(background_wake_fd_);
+      SignalEventFd(background_wake_fd_.get());
       break;
   }
   submitting_.fetch_sub(1, std::memory_order_release);  // The last look at this object.
@@ -144,7 +143,8 @@ bool PollerDriver::TryHold() {
 void PollerDriver::Release() {
   const bool work_left = outstanding_ > 0;
   LetGo();
-  if (work_left || submitted_.load(std::memory_order_relaxed)) Signal(background_wake_fd_);
+  if (work_left || submitted_.load(std::memory_order_relaxed))
+    SignalEventFd(background_wake_fd_.get());
 }
 
 // ---- The thread ----
@@ -202,10 +202,7 @@ void PollerDriver::DriveInBackground() {
 
 void PollerDriver::Park() {
   pollfd fd{background_wake_fd_.get(), POLLIN, 0};
-  if (poll(&fd, 1, static_cast<int>(kParkNs / 1'000'000)) > 0) {
-    uint64_t count;
-    (void)!read(background_wake_fd_.get(), &count, sizeof(count));
-  }
+  if (poll(&fd, 1, static_cast<int>(kParkNs / 1'000'000)) > 0) ClearEventFd(fd.fd);
 }
 
 // ---- Sleeping ----
@@ -244,16 +241,7 @@ void PollerDriver::WaitForEvents(const UniqueFd& wake_fd, int64_t bound_ns) {
   const timespec timeout = {.tv_sec = bound_ns / 1'000'000'000,
                             .tv_nsec = bound_ns % 1'000'000'000};
   ppoll(fds.data(), fds.size(), &timeout, nullptr);
-  if ((fds[0].revents & POLLIN) != 0) {
-    uint64_t count;
-    (void)!read(wake_fd.get(), &count, sizeof(count));
-  }
-}
-
-void PollerDriver::Signal(const UniqueFd& fd) {
-  const uint64_t one = 1;
-  // EAGAIN: the counter is full, so the reader is awake already.
-  (void)!write(fd.get(), &one, sizeof(one));
+  if ((fds[0].revents & POLLIN) != 0) ClearEventFd(wake_fd.get());
 }
 
 }  // namespace verbena

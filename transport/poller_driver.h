@@ -86,7 +86,6 @@ class PollerDriver {
   void SleepReleased();
   // Waits for the poller's descriptors and `wake_fd`.
   void WaitForEvents(const UniqueFd& wake_fd, int64_t bound_ns);
-  static void Signal(const UniqueFd& fd);
 
   Poller& poller_;
   const PollOptions options_;

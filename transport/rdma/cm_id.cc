@@ -3,7 +3,6 @@
 #include "verbena/transport/rdma/cm_id.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "verbena/transport/rdma/descriptors.h"
 #include "verbena/transport/rdma/errors.h"
 
 namespace verbena::rdma {
@@ -32,10 +32,7 @@ absl::StatusOr<EventChannel> MakeEventChannel() {
                      "/dev/infiniband/rdma_cm to the container; ",
                      Describe("rdma_create_event_channel", errno)));
   }
-  const int flags = fcntl(channel->fd, F_GETFL);
-  if (fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-    return absl::UnavailableError(Describe("fcntl", errno));
-  }
+  if (!MakeNonBlocking(channel->fd)) return absl::UnavailableError(Describe("fcntl", errno));
   return EventChannel(channel.release(), EventChannelDestroyer());
 }
 

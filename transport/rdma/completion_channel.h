@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A completion channel of verbs, non-blocking, with a descriptor of our own for completions that the
-// device layer makes. Events are acknowledged as they are taken, in one call for each run of the
-// same queue, so that no queue's destruction waits for them.
+// A completion channel of verbs, non-blocking, with a descriptor of our own for completions that
+// the device layer makes. Events are acknowledged as they are taken, in one call for each run of
+// the same queue, so that no queue's destruction waits for them.
 //
 // Threads: Drain by one at a time; the descriptor may be watched by any.
 // Sources: ibv_create_comp_channel(3), ibv_get_cq_event(3), ibv_ack_cq_events(3).

@@ -29,8 +29,7 @@ constexpr unsigned kWithInvalidate = IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK;
 
 absl::StatusOr<std::unique_ptr<RdmaCompletionQueue>> RdmaCompletionQueue::Create(
     RdmaDevice* device, uint32_t depth, RdmaCompletionChannel* channel) {
-  std::unique_ptr<RdmaCompletionQueue> self(
-      new RdmaCompletionQueue(device, depth, channel));
+  std::unique_ptr<RdmaCompletionQueue> self(new RdmaCompletionQueue(device, depth, channel));
   errno = 0;
   self->queue_.reset(ibv_create_cq(device->context(), static_cast<int>(depth), self.get(),
                                    channel == nullptr ? nullptr : channel->handle(), 0));

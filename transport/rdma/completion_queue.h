@@ -7,8 +7,8 @@
 // (rxe rounds up to 2^n - 1, and retires unsignalled sends by itself).
 //
 // Threads: the poller's, but for MarkBroken and status().
-// Sources: ibv_create_cq(3), ibv_poll_cq(3), ibv_req_notify_cq(3); the overrun's consequences: NOTES
-// of ibv_poll_cq(3).
+// Sources: ibv_create_cq(3), ibv_poll_cq(3), ibv_req_notify_cq(3); the overrun's consequences:
+// NOTES of ibv_poll_cq(3).
 
 #pragma once
 
@@ -33,9 +33,8 @@ class RdmaQueuePair;
 
 class RdmaCompletionQueue final : public CompletionQueue {
  public:
-  static absl::StatusOr<std::unique_ptr<RdmaCompletionQueue>> Create(RdmaDevice* device,
-                                                                     uint32_t depth,
-                                                                     RdmaCompletionChannel* channel);
+  static absl::StatusOr<std::unique_ptr<RdmaCompletionQueue>> Create(
+      RdmaDevice* device, uint32_t depth, RdmaCompletionChannel* channel);
   ~RdmaCompletionQueue() override;
 
   size_t Poll(std::span<WorkCompletion> completions) override;

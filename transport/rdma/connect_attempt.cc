@@ -5,14 +5,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "verbena/base/event_fd.h"
 #include "verbena/transport/rdma/constants.h"
 #include "verbena/transport/rdma/errors.h"
 
@@ -22,7 +21,7 @@ namespace {
 // A call that may block for long, made by a thread that owns everything it needs.
 template <class Result>
 struct BlockingCall {
-  UniqueFd done{eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};  // Readable when the thread ends.
+  UniqueFd done = MakeEventFd();  // Readable when the thread ends.
   Result result{};
   std::thread thread;  // Joined, or detached.
 };
@@ -31,10 +30,7 @@ struct BlockingCall {
 class SetAtEnd {
  public:
   explicit SetAtEnd(int fd) : fd_(fd) {}
-  ~SetAtEnd() {
-    const uint64_t one = 1;
-    (void)!write(fd_, &one, sizeof(one));
-  }
+  ~SetAtEnd() { SignalEventFd(fd_); }
 
  private:
   const int fd_;
@@ -86,7 +82,7 @@ bool HasReason(const CmEvent& answer) {
 
 absl::StatusOr<std::unique_ptr<ConnectAttempt>> ConnectAttempt::Start(
     ConnectPlan plan, std::shared_ptr<ConnectResults> results) {
-  UniqueFd cancel(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  UniqueFd cancel = MakeEventFd();
   if (!cancel) return absl::ResourceExhaustedError(Describe("eventfd", errno));
   std::unique_ptr<ConnectAttempt> self(
       new ConnectAttempt(std::move(plan), std::move(results), std::move(cancel)));
@@ -106,8 +102,7 @@ ConnectAttempt::ConnectAttempt(ConnectPlan plan, std::shared_ptr<ConnectResults>
       deadline_(Clock::now() + plan_.options.timeout) {}
 
 ConnectAttempt::~ConnectAttempt() {
-  const uint64_t one = 1;
-  (void)!write(cancel_.get(), &one, sizeof(one));
+  SignalEventFd(cancel_.get());
   if (thread_.joinable()) thread_.join();
 }
 
@@ -209,16 +204,15 @@ absl::Status ConnectAttempt::Connect(ConnectResult* outcome) {
   };
   auto parameters = std::make_shared<Parameters>();
   parameters->data = plan_.options.private_data;
-  parameters->param = {
-      .private_data = parameters->data.bytes.data(),
-      .private_data_len = static_cast<uint8_t>(parameters->data.size),
-      .responder_resources = plan_.reads_in_flight_max,
-      .initiator_depth = plan_.reads_in_flight_max,
-      .flow_control = 1,
-      .retry_count = plan_.options.retries,
-      .rnr_retry_count = plan_.options.receiver_not_ready_retries,
-      .srq = 0,
-      .qp_num = plan_.queue_pair_number};
+  parameters->param = {.private_data = parameters->data.bytes.data(),
+                       .private_data_len = static_cast<uint8_t>(parameters->data.size),
+                       .responder_resources = plan_.reads_in_flight_max,
+                       .initiator_depth = plan_.reads_in_flight_max,
+                       .flow_control = 1,
+                       .retry_count = plan_.options.retries,
+                       .rnr_retry_count = plan_.options.receiver_not_ready_retries,
+                       .srq = 0,
+                       .qp_num = plan_.queue_pair_number};
   parameters->id = std::move(outcome->id);
   const auto connect = [parameters] {
     const int returned = ConnectCancellably(parameters->id.get(), &parameters->param);
@@ -264,9 +258,9 @@ absl::Status ConnectAttempt::WaitFor(int fd, const char* what) {
     if ((fds[1].revents & POLLIN) != 0) return absl::CancelledError("the attempt was given up");
     if ((fds[0].revents & POLLIN) != 0) return absl::OkStatus();
     if (count == 0 && left_ms <= 0) {
-      return absl::UnavailableError(
-          absl::StrCat("no answer from ", what, " within the connect timeout of ",
-                       plan_.options.timeout.count(), " ms"));
+      return absl::UnavailableError(absl::StrCat("no answer from ", what,
+                                                 " within the connect timeout of ",
+                                                 plan_.options.timeout.count(), " ms"));
     }
   }
 }

@@ -9,10 +9,11 @@
 // A host with several addresses is tried at each, in their order, until one of them answers.
 //
 // Every step ends by the deadline, or when the attempt is cancelled. A look-up that does not end in
-// time is left to a thread that owns all it uses. A handshake is interrupted: in the kernel it holds
-// the queue pair, whose destruction would wait for it (for TCP with a black hole: two minutes).
+// time is left to a thread that owns all it uses. A handshake is interrupted: in the kernel it
+// holds the queue pair, whose destruction would wait for it (for TCP with a black hole: two
+// minutes).
 //
-// Threads: Start, Cancel and Join belong to the manager's.
+// Threads: made and destroyed by the manager's.
 
 #pragma once
 

@@ -2,17 +2,16 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "verbena/base/event_fd.h"
 #include "verbena/transport/rdma/connection_manager_impl.h"
 #include "verbena/transport/rdma/constants.h"
+#include "verbena/transport/rdma/descriptors.h"
 #include "verbena/transport/rdma/device_impl.h"
 #include "verbena/transport/rdma/errors.h"
 #include "verbena/transport/rdma/queue_pair.h"
@@ -23,8 +22,8 @@ namespace {
 
 absl::Status CheckScheme(const Address& address) {
   if (address.scheme == "rdma") return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "an RDMA device serves rdma:HOST:PORT and not ", address.ToString()));
+  return absl::InvalidArgumentError(
+      absl::StrCat("an RDMA device serves rdma:HOST:PORT and not ", address.ToString()));
 }
 
 absl::Status ListenError(const Address& address, const char* call, int error) {
@@ -56,24 +55,19 @@ absl::Status RdmaConnectionManager::Initialize() {
   auto channel = MakeEventChannel();
   if (!channel.ok()) return channel.status();
   channel_ = *std::move(channel);
-  UniqueFd event(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  channel_event_.Reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  epoll_.Reset(epoll_create1(EPOLL_CLOEXEC));
-  if (!event || !channel_event_ || !epoll_) return absl::ResourceExhaustedError(Describe("eventfd, epoll", errno));
-  results_ = std::make_shared<ConnectResults>(std::move(event));
-  for (const int fd : {channel_event_.get(), results_->fd()}) {
-    epoll_event watched{.events = EPOLLIN, .data = {.fd = fd}};
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &watched) != 0) {
-      return absl::ResourceExhaustedError(Describe("epoll_ctl", errno));
-    }
+  UniqueFd event = MakeEventFd();
+  channel_event_ = MakeEventFd();
+  epoll_ = EpollOver({channel_event_.get(), event.get()});
+  if (!event || !channel_event_ || !epoll_) {
+    return absl::ResourceExhaustedError(Describe("eventfd, epoll", errno));
   }
+  results_ = std::make_shared<ConnectResults>(std::move(event));
   return device_->Watch(channel_->fd, this);
 }
 
 void RdmaConnectionManager::OnReadable() {
-  const uint64_t one = 1;
   channel_readable_.store(true, std::memory_order_release);
-  (void)!write(channel_event_.get(), &one, sizeof(one));
+  SignalEventFd(channel_event_.get());
 }
 
 RdmaConnectionManager::~RdmaConnectionManager() {
@@ -151,8 +145,7 @@ bool RdmaConnectionManager::HandleRequest(const CmEvent& taken, ConnectionEvent*
 absl::Status RdmaConnectionManager::Reject(std::unique_ptr<ConnectionRequest> request,
                                            const PrivateData& reason) {
   const CmId id = static_cast<RdmaConnectionRequest*>(request.get())->Spend();
-  const int result =
-      rdma_reject(id.get(), reason.bytes.data(), static_cast<uint8_t>(reason.size));
+  const int result = rdma_reject(id.get(), reason.bytes.data(), static_cast<uint8_t>(reason.size));
   if (result != 0) return absl::UnavailableError(Describe("rdma_reject", ErrorOf(result)));
   return absl::OkStatus();
 }
@@ -169,9 +162,7 @@ absl::Status RdmaConnectionManager::MakeReady(RdmaQueuePair& pair, CmId& id,
       return absl::UnavailableError(Describe("rdma_init_qp_attr", ErrorOf(result)));
     }
     if (state == IBV_QPS_INIT) {
-      // The peer's atomics, which librdmacm leaves out.
-      attributes.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-      if (device_->capabilities().atomics) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
+      attributes.qp_access_flags |= device_->peer_rights();  // librdmacm leaves atomics out.
     }
     // librdmacm leaves the timer at 0, which is 655 ms, and sets an acknowledgement timeout of 2 s.
     if (state == IBV_QPS_RTR) attributes.min_rnr_timer = options.receiver_not_ready_timer;
@@ -210,9 +201,9 @@ absl::Status RdmaConnectionManager::Connect(QueuePair& queue_pair, const Address
 }
 
 bool RdmaConnectionManager::HandleResult(ConnectResult result, ConnectionEvent* event) {
-  const auto found = std::find_if(
-      connections_.begin(), connections_.end(),
-      [&](const auto& entry) { return entry.second.ticket == result.ticket; });
+  const auto found = std::find_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
+    return entry.second.ticket == result.ticket;
+  });
   if (found == connections_.end()) return false;  // Cancelled meanwhile; the id tells the peer.
   RdmaQueuePair* const pair = found->first;
   Connection& connection = found->second;
@@ -269,8 +260,8 @@ absl::Status RdmaConnectionManager::Accept(std::unique_ptr<ConnectionRequest> re
       .srq = 0,
       .qp_num = pair.number()};
   if (const int result = rdma_accept(id.get(), &param); result != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("the peer has given up meanwhile; ", Describe("rdma_accept", ErrorOf(result))));
+    return absl::UnavailableError(absl::StrCat("the peer has given up meanwhile; ",
+                                               Describe("rdma_accept", ErrorOf(result))));
   }
   pair.set_manager(this);
   Connection connection;
@@ -311,8 +302,7 @@ bool RdmaConnectionManager::PollEvent(ConnectionEvent* event) {
     if (told) return true;
   }
   // Empty. What comes from here on makes it readable anew; what came meanwhile is seen below.
-  uint64_t count;
-  (void)!read(channel_event_.get(), &count, sizeof(count));
+  ClearEventFd(channel_event_.get());
   channel_readable_.store(false, std::memory_order_relaxed);
   pollfd left{.fd = channel_->fd, .events = POLLIN, .revents = 0};
   if (poll(&left, 1, /*timeout=*/0) == 1) OnReadable();
@@ -320,9 +310,9 @@ bool RdmaConnectionManager::PollEvent(ConnectionEvent* event) {
 }
 
 bool RdmaConnectionManager::HandleEvent(const CmEvent& taken, ConnectionEvent* event) {
-  const auto found = std::find_if(
-      connections_.begin(), connections_.end(),
-      [&](const auto& entry) { return entry.second.id.get() == taken.id; });
+  const auto found = std::find_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
+    return entry.second.id.get() == taken.id;
+  });
   if (found == connections_.end() || found->second.ended) return false;
   RdmaQueuePair* const pair = found->first;
   Connection& connection = found->second;

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -13,9 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "verbena/base/event_fd.h"
 #include "verbena/transport/rdma/completion_channel.h"
 #include "verbena/transport/rdma/completion_queue.h"
 #include "verbena/transport/rdma/connection_manager_impl.h"
+#include "verbena/transport/rdma/descriptors.h"
 #include "verbena/transport/rdma/device_impl.h"
 #include "verbena/transport/rdma/errors.h"
 #include "verbena/transport/rdma/probe.h"
@@ -57,8 +56,6 @@ std::string WireName(ibv_context* context, uint8_t port, const ibv_port_attr& at
   return HasRoceV2(context, port, attributes.gid_tbl_len) ? "roce v2" : "roce v1";
 }
 
-UniqueFd MakeEvent() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
-
 }  // namespace
 
 RdmaDevice::RdmaDevice(Context context, UniqueFd async_event, UniqueFd stop_event, UniqueFd epoll)
@@ -75,12 +72,13 @@ absl::StatusOr<std::unique_ptr<RdmaDevice>> RdmaDevice::Open(ibv_device* verbs) 
     const std::string text = rdma::Describe("ibv_open_device", error);
     return absl::UnavailableError(
         error == EACCES || error == EPERM
-            ? absl::StrCat("no permission to open it: look at the rights of /dev/infiniband; ", text)
+            ? absl::StrCat("no permission to open it: look at the rights of /dev/infiniband; ",
+                           text)
             : absl::StrCat("it cannot be opened; in a container, is /dev/infiniband given to it? ",
                            text));
   }
-  UniqueFd async_event = MakeEvent();
-  UniqueFd stop_event = MakeEvent();
+  UniqueFd async_event = MakeEventFd();
+  UniqueFd stop_event = MakeEventFd();
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!async_event || !stop_event || !epoll) {
     return absl::UnavailableError(rdma::Describe("eventfd, epoll", errno));
@@ -95,8 +93,7 @@ absl::StatusOr<std::unique_ptr<RdmaDevice>> RdmaDevice::Open(ibv_device* verbs) 
 RdmaDevice::~RdmaDevice() {
   CHECK_EQ(pair_count_.load(), 0u) << "queue pairs outlive their device";
   if (event_thread_.joinable()) {
-    const uint64_t one = 1;
-    (void)!write(stop_event_.get(), &one, sizeof(one));
+    SignalEventFd(stop_event_.get());
     event_thread_.join();
   }
 }
@@ -130,12 +127,11 @@ absl::Status RdmaDevice::Describe() {
   can.send_sge_max = can.recv_sge_max = limit(attributes.max_sge);
   can.read_sge_max = std::min(limit(attributes.max_sge_rd), can.send_sge_max);
   can.private_data_bytes_max = kPrivateDataBytesMax;
-  reads_in_flight_max_ = static_cast<uint8_t>(
-      std::clamp<int>(std::min(attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom), 1,
-                      kReadsInFlightMax));
+  reads_in_flight_max_ = static_cast<uint8_t>(std::clamp<int>(
+      std::min(attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom), 1, kReadsInFlightMax));
 
-  absl::StatusOr<Probed> probed = ProbeDevice(context_.get(), attributes,
-                                              std::min(can.send_sge_max, kProbeSge), port_);
+  absl::StatusOr<Probed> probed =
+      ProbeDevice(context_.get(), attributes, std::min(can.send_sge_max, kProbeSge), port_);
   if (!probed.ok()) return probed.status();
   can.inline_bytes_max = probed->inline_bytes_max;
   can.memory_windows = probed->memory_windows;
@@ -253,15 +249,13 @@ void RdmaDevice::DropSharedReceive(uint32_t number, RdmaSharedReceiveQueue* queu
   RdmaSharedReceiveQueue* mine = queue;
   shared_receives_[number].compare_exchange_strong(mine, nullptr);
   // No event names a queue that is gone.
-  async_events_.EraseIf(
-      [queue](const AsyncEvent& event) { return event.shared_receive == queue; });
+  async_events_.EraseIf([queue](const AsyncEvent& event) { return event.shared_receive == queue; });
 }
 
 // ---- Asynchronous events ----
 
 absl::Status RdmaDevice::StartEventThread() {
-  const int flags = fcntl(context_->async_fd, F_GETFL);
-  if (fcntl(context_->async_fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+  if (!MakeNonBlocking(context_->async_fd)) {
     return absl::UnavailableError(rdma::Describe("fcntl", errno));
   }
   // Told apart by the pointer: null stops, this device's own is its asynchronous events. By edges,

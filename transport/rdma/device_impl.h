@@ -52,6 +52,11 @@ class RdmaDevice final : public Device {
   bool is_iwarp() const { return is_iwarp_; }
   bool takes_empty_lists() const { return takes_empty_lists_; }
   uint8_t default_port() const { return port_; }
+  // What a peer may do to memory that is open to it.
+  unsigned peer_rights() const {
+    return IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+           (capabilities_.atomics ? unsigned{IBV_ACCESS_REMOTE_ATOMIC} : 0u);
+  }
   uint8_t reads_in_flight_max() const { return reads_in_flight_max_; }
   bool has_active_port() const { return has_active_port_; }
 

@@ -46,8 +46,9 @@ absl::Status RegistrationError(int error, size_t bytes) {
 }
 
 absl::Status CreationError(std::string_view call, int error) {
-  // libsiw fails without setting errno for a queue that begins at page 144 of all queues of a device
-  // that is opened: its mark for "no place". With rings of a page each that is the 72nd queue pair.
+  // libsiw fails without setting errno for a queue that begins at page 144 of all queues of a
+  // device that is opened: its mark for "no place". With rings of a page each that is the 72nd
+  // queue pair.
   const std::string text =
       error != 0 ? Describe(call, error)
                  : absl::StrCat(absl::string_view(call.data(), call.size()), " gives no reason");

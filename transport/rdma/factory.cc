@@ -51,9 +51,8 @@ void PrepareForFork() {
   static const bool prepared = [] {
     if (ibv_is_fork_initialized() != IBV_FORK_DISABLED) return true;
     const int result = ibv_fork_init();
-    LOG_IF(WARNING, result != 0)
-        << "a child of fork(2) may corrupt transfers of this process; "
-        << rdma::Describe("ibv_fork_init", rdma::ErrorOf(result));
+    LOG_IF(WARNING, result != 0) << "a child of fork(2) may corrupt transfers of this process; "
+                                 << rdma::Describe("ibv_fork_init", rdma::ErrorOf(result));
     return result == 0;
   }();
   (void)prepared;

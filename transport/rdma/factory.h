@@ -4,8 +4,8 @@
 // libibverbs and librdmacm. Addresses are "rdma:HOST:PORT", HOST an IPv4 or IPv6 address or a name.
 //
 // fork(2): children that exec are safe on every kernel; a child that does not exec must not use the
-// device. Where the kernel does not copy pinned pages at fork, libibverbs is told to (ibv_fork_init)
-// before the first device is opened.
+// device. Where the kernel does not copy pinned pages at fork, libibverbs is told to
+// (ibv_fork_init) before the first device is opened.
 //
 // Sources: ibv_open_device(3), rdma_cm(7), ibv_fork_init(3).
 

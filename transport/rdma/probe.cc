@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "verbena/transport/rdma/constants.h"
 #include "verbena/transport/rdma/errors.h"
+#include "verbena/transport/rdma/transitions.h"
 
 namespace verbena::rdma {
 namespace {
@@ -61,14 +62,8 @@ bool MakesWindows(ibv_pd* domain, const ibv_device_attr& attributes) {
   return WindowHandle(ibv_alloc_mw(domain, IBV_MW_TYPE_2)) != nullptr;
 }
 
-bool TakesEmptyReceive(ibv_qp* pair, uint8_t port, bool is_iwarp) {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_INIT;
-  attributes.port_num = port;
-  const int mask = is_iwarp
-                       ? IBV_QP_STATE | IBV_QP_ACCESS_FLAGS
-                       : IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS;
-  if (ibv_modify_qp(pair, &attributes, mask) != 0) return false;
+bool TakesEmptyReceive(ibv_qp* pair, uint8_t port) {
+  if (MoveToInit(pair, port, /*peer_rights=*/0) != 0) return false;
   ibv_recv_wr empty{};
   ibv_recv_wr* bad = nullptr;
   return ibv_post_recv(pair, &empty, &bad) == 0;
@@ -86,14 +81,13 @@ absl::StatusOr<Probed> ProbeDevice(ibv_context* context, const ibv_device_attr& 
   const Prober prober(domain.get(), queue.get(), sge);
   const PairHandle pair = prober.MakePair(0);
   if (pair == nullptr) {
-    return absl::UnavailableError(absl::StrCat(
-        "it makes no reliable-connected queue pairs; ", Describe("ibv_create_qp", errno)));
+    return absl::UnavailableError(absl::StrCat("it makes no reliable-connected queue pairs; ",
+                                               Describe("ibv_create_qp", errno)));
   }
-  const bool is_iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
   return Probed{.inline_bytes_max = prober.InlineMax(kInlineBytesMax),
                 .memory_windows = MakesWindows(domain.get(), attributes),
                 .shared_receive_queue = MakesSharedReceiveQueues(domain.get(), attributes),
-                .empty_receives = TakesEmptyReceive(pair.get(), port, is_iwarp)};
+                .empty_receives = TakesEmptyReceive(pair.get(), port)};
 }
 
 }  // namespace verbena::rdma

@@ -102,8 +102,7 @@ absl::StatusOr<std::unique_ptr<RdmaProtectionDomain>> RdmaProtectionDomain::Crea
   errno = 0;
   DomainHandle domain(ibv_alloc_pd(device->context()));
   if (domain == nullptr) return CreationError("ibv_alloc_pd", errno);
-  return std::unique_ptr<RdmaProtectionDomain>(
-      new RdmaProtectionDomain(device, std::move(domain)));
+  return std::unique_ptr<RdmaProtectionDomain>(new RdmaProtectionDomain(device, std::move(domain)));
 }
 
 absl::StatusOr<std::unique_ptr<QueuePair>> RdmaProtectionDomain::CreateQueuePair(

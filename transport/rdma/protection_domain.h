@@ -88,8 +88,7 @@ class RdmaProtectionDomain final : public ProtectionDomain {
       const SharedReceiveQueueOptions& options) override;
 
   // `pieces`, or one piece of no bytes where the device does not take none.
-  std::span<const ScatterGatherEntry> NotEmpty(
-      std::span<const ScatterGatherEntry> pieces) const;
+  std::span<const ScatterGatherEntry> NotEmpty(std::span<const ScatterGatherEntry> pieces) const;
 
   RdmaDevice* device() const { return device_; }
   ibv_pd* handle() const { return domain_.get(); }

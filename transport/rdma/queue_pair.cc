@@ -2,22 +2,20 @@
 
 #include "verbena/transport/rdma/queue_pair.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "verbena/transport/rdma/completion_queue.h"
 #include "verbena/transport/rdma/connection_manager_impl.h"
-#include "verbena/transport/rdma/constants.h"
 #include "verbena/transport/rdma/device_impl.h"
 #include "verbena/transport/rdma/errors.h"
 #include "verbena/transport/rdma/protection_domain.h"
 #include "verbena/transport/rdma/shared_receive_queue.h"
+#include "verbena/transport/rdma/transitions.h"
 
 namespace verbena::rdma {
 namespace {
@@ -31,8 +29,8 @@ absl::Status OverLimit(std::string_view option, uint32_t value, std::string_view
 
 absl::Status CheckOptions(const QueuePairOptions& options, const Capabilities& can) {
   if (options.send_queue == nullptr || options.recv_queue == nullptr) {
-    return absl::InvalidArgumentError(
-        options.send_queue == nullptr ? "send_queue is null" : "recv_queue is null");
+    return absl::InvalidArgumentError(options.send_queue == nullptr ? "send_queue is null"
+                                                                    : "recv_queue is null");
   }
   if (options.send_sge_max > can.send_sge_max) {
     return OverLimit("send_sge_max", options.send_sge_max, "send_sge_max", can.send_sge_max);
@@ -53,10 +51,13 @@ absl::Status CheckOptions(const QueuePairOptions& options, const Capabilities& c
   return absl::OkStatus();
 }
 
-}  // namespace
+absl::Status CannotGoTo(ibv_qp_state state, int error) {
+  return absl::UnavailableError(absl::StrCat("the queue pair cannot go to state ",
+                                             static_cast<int>(state), "; ",
+                                             Describe("ibv_modify_qp", error)));
+}
 
-OutstandingRequests::OutstandingRequests(uint32_t depth)
-    : depth_(depth), mask_(std::bit_ceil(std::max(depth, 1u)) - 1), requests_(mask_ + 1) {}
+}  // namespace
 
 // ---- Creation ----
 
@@ -122,16 +123,8 @@ absl::Status RdmaQueuePair::CreateHardware() {
 
 // The port may change when the route is known; receives may be posted from here on.
 absl::Status RdmaQueuePair::MoveToInit() {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_INIT;
-  attributes.port_num = device_->default_port();
-  attributes.pkey_index = 0;
-  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-  if (device_->capabilities().atomics) attributes.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
-  const int mask = device_->is_iwarp() ? IBV_QP_STATE | IBV_QP_ACCESS_FLAGS
-                                       : IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
-                                             IBV_QP_ACCESS_FLAGS;
-  if (absl::Status status = Modify(attributes, mask); !status.ok()) return status;
+  const int error = rdma::MoveToInit(pair_.get(), device_->default_port(), device_->peer_rights());
+  if (error != 0) return CannotGoTo(IBV_QPS_INIT, error);
   set_state(QueuePairState::kInit);
   return absl::OkStatus();
 }
@@ -148,247 +141,6 @@ RdmaQueuePair::~RdmaQueuePair() {
   send_queue_->Unreserve(reserved_send_);
   recv_queue_->Unreserve(reserved_recv_);
   if (counted_) device_->UncountPair();
-}
-
-// ---- Sending ----
-
-absl::Status RdmaQueuePair::CheckSend(const SendWorkRequest& request) const {
-  if (sends_.full()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the send queue is full, all of send_depth, ", options_.send_depth, ": poll, then post"));
-  }
-  const Capabilities& can = device_->capabilities();
-  bool supported = true;
-  switch (request.opcode) {
-    case Opcode::kSend:
-    case Opcode::kWrite:
-    case Opcode::kRead:
-      break;
-    case Opcode::kWriteWithImm: supported = can.write_with_imm; break;
-    case Opcode::kSendWithImm: supported = can.send_with_imm; break;
-    case Opcode::kSendWithInvalidate: supported = can.send_with_invalidate; break;
-    case Opcode::kCompareAndSwap:
-    case Opcode::kFetchAndAdd:
-      supported = can.atomics;
-      if (supported && (request.sg_list.size() != 1 || request.sg_list[0].length != 8)) {
-        return absl::InvalidArgumentError("an atomic needs one piece of 8 bytes");
-      }
-      break;
-    case Opcode::kLocalInvalidate:
-    case Opcode::kBindWindow: supported = can.memory_windows; break;
-    default: supported = false;
-  }
-  if (!supported) {
-    return absl::UnimplementedError(absl::StrCat(
-        can.device, " does not do opcode ", static_cast<uint32_t>(request.opcode)));
-  }
-  if (request.opcode == Opcode::kRead && request.sg_list.size() > can.read_sge_max) {
-    return absl::InvalidArgumentError(absl::StrCat("a READ into ", request.sg_list.size(),
-                                                   " pieces; the device takes read_sge_max, ",
-                                                   can.read_sge_max));
-  }
-  if (request.sg_list.size() > options_.send_sge_max) {
-    return absl::InvalidArgumentError(absl::StrCat("a request of ", request.sg_list.size(),
-                                                   " pieces; this queue pair takes send_sge_max, ",
-                                                   options_.send_sge_max));
-  }
-  uint64_t bytes = 0;
-  for (const ScatterGatherEntry& piece : request.sg_list) bytes += piece.length;
-  if (bytes > can.message_bytes_max) {
-    return absl::InvalidArgumentError(absl::StrCat("a message of ", bytes,
-                                                   " bytes; the device takes message_bytes_max, ",
-                                                   can.message_bytes_max));
-  }
-  if ((request.flags & kSendInline) != 0 && bytes > options_.inline_bytes_max) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(bytes, " inline bytes; this queue pair takes inline_bytes_max, ",
-                     options_.inline_bytes_max));
-  }
-  return absl::OkStatus();
-}
-
-void RdmaQueuePair::FillSend(const SendWorkRequest& request, ibv_send_wr* work) const {
-  // libsiw takes the length of a READ without pieces from whatever was in the queue there before.
-  const auto pieces = request.opcode == Opcode::kRead ? domain_->NotEmpty(request.sg_list)
-                                                      : request.sg_list;
-  work->sg_list = AsSge(pieces);
-  work->num_sge = static_cast<int>(pieces.size());
-  work->opcode = static_cast<ibv_wr_opcode>(request.opcode);
-  work->send_flags = request.flags;
-  work->imm_data = 0;  // rxe refuses a window's binding with any.
-  switch (request.opcode) {
-    case Opcode::kSend:
-      break;
-    case Opcode::kSendWithImm:
-      work->imm_data = htonl(request.imm_data);
-      break;
-    case Opcode::kWriteWithImm:
-      work->imm_data = htonl(request.imm_data);
-      [[fallthrough]];
-    case Opcode::kWrite:
-    case Opcode::kRead:
-      work->wr.rdma.remote_addr = request.remote.address;
-      work->wr.rdma.rkey = request.remote.key.value;
-      break;
-    case Opcode::kCompareAndSwap:
-    case Opcode::kFetchAndAdd:
-      work->wr.atomic.remote_addr = request.atomic.address;
-      work->wr.atomic.compare_add = request.atomic.compare_add;
-      work->wr.atomic.swap = request.atomic.swap;
-      work->wr.atomic.rkey = request.atomic.key.value;
-      break;
-    case Opcode::kSendWithInvalidate:
-    case Opcode::kLocalInvalidate:
-      work->invalidate_rkey = request.invalidate_key.value;
-      break;
-    case Opcode::kBindWindow: {
-      const WindowBinding& bind = request.bind;
-      work->bind_mw.mw = static_cast<RdmaMemoryWindow*>(bind.window)->handle();
-      work->bind_mw.rkey = bind.key.value;
-      work->bind_mw.bind_info = {
-          .mr = static_cast<const RdmaMemoryRegion*>(bind.region)->handle(),
-          .addr = bind.address,
-          .length = bind.length,
-          .mw_access_flags = bind.access};
-      break;
-    }
-  }
-}
-
-absl::Status RdmaQueuePair::PostSend(std::span<const SendWorkRequest> requests, size_t* accepted) {
-  if (accepted != nullptr) *accepted = 0;
-  const QueuePairState state = state_.load(std::memory_order_relaxed);
-  if (state != QueuePairState::kReadyToSend && state != QueuePairState::kError) [[unlikely]] {
-    return absl::FailedPreconditionError("the queue pair is not connected yet");
-  }
-  absl::Status status;
-  if (state == QueuePairState::kError && IsFlushedHere()) [[unlikely]] {
-    const size_t count = KeepForSweep(
-        requests, sends_, [this](const auto& request) { return CheckSend(request); }, &status);
-    if (accepted != nullptr) *accepted = count;
-    return status;
-  }
-  while (status.ok() && !requests.empty()) {
-    const size_t count = PostChunk(requests, &status);
-    requests = requests.subspan(count);
-    if (accepted != nullptr) *accepted += count;
-  }
-  return status;
-}
-
-// Posts a chunk, or less if a request is refused; returns how many were accepted.
-size_t RdmaQueuePair::PostChunk(std::span<const SendWorkRequest> requests, absl::Status* status) {
-  ibv_send_wr works[kPostChunk];
-  size_t count = 0;
-  WorkId id = send_place_;
-  for (; count < std::min(requests.size(), kPostChunk); ++count) {
-    *status = CheckSend(requests[count]);
-    if (!status->ok()) break;
-    FillSend(requests[count], &works[count]);
-    id.sequence = sends_.next();
-    works[count].wr_id = id.Encode();
-    if (requests[count].opcode == Opcode::kRead) {
-      last_read_ = id.sequence;
-    } else if (device_->is_iwarp() && sends_.IsOutstanding(last_read_)) {
-      // Soft-iWARP completes requests behind a READ before it, against the order of the queue.
-      works[count].send_flags |= IBV_SEND_FENCE;
-    }
-    works[count].next = &works[count + 1];
-    sends_.Push(requests[count].wr_id,
-                options_.signal_all || (requests[count].flags & kSendSignaled) != 0);
-  }
-  if (count == 0) return 0;
-  works[count - 1].next = nullptr;
-  ibv_send_wr* bad = nullptr;
-  const int result = ibv_post_send(pair_.get(), works, &bad);
-  if (result != 0) [[unlikely]] {
-    const size_t posted = bad == nullptr ? count : static_cast<size_t>(bad - works);
-    sends_.Unpush(static_cast<uint32_t>(count - posted));
-    count = posted;
-    if (bad == nullptr) {
-      // All of them are in the queue, and the kernel will not look at it: the connection is ending.
-      MoveToError();
-    } else {
-      *status = PostError("ibv_post_send", ErrorOf(result));
-    }
-  }
-  for (size_t i = 0; i < count; ++i) {
-    const SendWorkRequest& request = requests[i];
-    if (request.opcode == Opcode::kBindWindow) {
-      static_cast<RdmaMemoryWindow*>(request.bind.window)->SetKey(request.bind.key);
-    }
-  }
-  return count;
-}
-
-// ---- Receiving ----
-
-absl::Status RdmaQueuePair::CheckRecv(const RecvWorkRequest& request) const {
-  if (request.sg_list.size() > options_.recv_sge_max) {
-    return absl::InvalidArgumentError(absl::StrCat("a receive of ", request.sg_list.size(),
-                                                   " pieces; this queue pair takes recv_sge_max, ",
-                                                   options_.recv_sge_max));
-  }
-  if (recvs_.full()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the receive queue is full, all of recv_depth, ", options_.recv_depth, ": poll first"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RdmaQueuePair::PostRecv(std::span<const RecvWorkRequest> requests, size_t* accepted) {
-  if (accepted != nullptr) *accepted = 0;
-  if (shared_ != nullptr) {
-    return absl::FailedPreconditionError(
-        "this queue pair takes its receives from a shared receive queue: post them there");
-  }
-  absl::Status status;
-  const bool in_error = state_.load(std::memory_order_relaxed) == QueuePairState::kError;
-  if (in_error && IsFlushedHere()) [[unlikely]] {
-    const size_t count = KeepForSweep(
-        requests, recvs_, [this](const auto& request) { return CheckRecv(request); }, &status);
-    if (accepted != nullptr) *accepted = count;
-    return status;
-  }
-  while (status.ok() && !requests.empty()) {
-    const size_t count = PostRecvChunk(requests, &status);
-    requests = requests.subspan(count);
-    if (accepted != nullptr) *accepted += count;
-  }
-  // rxe looks at the receives of a pair in error only when it is told again.
-  if (in_error) [[unlikely]] {
-    ModifyToError();
-  }
-  return status;
-}
-
-size_t RdmaQueuePair::PostRecvChunk(std::span<const RecvWorkRequest> requests,
-                                    absl::Status* status) {
-  ibv_recv_wr works[kPostChunk];
-  size_t count = 0;
-  WorkId id = recv_place_;
-  for (; count < std::min(requests.size(), kPostChunk); ++count) {
-    *status = CheckRecv(requests[count]);
-    if (!status->ok()) break;
-    const auto pieces = domain_->NotEmpty(requests[count].sg_list);
-    id.sequence = recvs_.next();
-    works[count] = {.wr_id = id.Encode(),
-                    .next = &works[count + 1],
-                    .sg_list = AsSge(pieces),
-                    .num_sge = static_cast<int>(pieces.size())};
-    recvs_.Push(requests[count].wr_id, /*completes=*/true);
-  }
-  if (count == 0) return 0;
-  works[count - 1].next = nullptr;
-  ibv_recv_wr* bad = nullptr;
-  const int result = ibv_post_recv(pair_.get(), works, &bad);
-  if (result != 0) [[unlikely]] {
-    const size_t posted = bad == nullptr ? count : static_cast<size_t>(bad - works);
-    recvs_.Unpush(static_cast<uint32_t>(count - posted));
-    count = posted;
-    *status = PostError("ibv_post_recv", ErrorOf(result));
-  }
-  return count;
 }
 
 // ---- Completions ----
@@ -430,20 +182,6 @@ void RdmaQueuePair::NoteReceived() {
 
 bool RdmaQueuePair::IsFlushedHere() const { return device_->is_iwarp(); }
 
-template <class Request, class Check>
-size_t RdmaQueuePair::KeepForSweep(std::span<const Request> requests, OutstandingRequests& queue,
-                                   Check check, absl::Status* status) {
-  size_t count = 0;
-  for (; count < requests.size(); ++count) {
-    *status = check(requests[count]);
-    if (!status->ok()) break;
-    queue.Push(requests[count].wr_id, /*completes=*/true);
-  }
-  MoveToError();
-  SweepLater();
-  return count;
-}
-
 void RdmaQueuePair::SweepLater() {
   send_queue_->SweepLater(this);
   if (recv_queue_ != send_queue_) recv_queue_->SweepLater(this);
@@ -464,10 +202,7 @@ void RdmaQueuePair::FlushWhatIsLost(RdmaCompletionQueue& queue) {
 
 absl::Status RdmaQueuePair::Modify(ibv_qp_attr& attributes, int mask) {
   const int result = ibv_modify_qp(pair_.get(), &attributes, mask);
-  if (result == 0) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("the queue pair cannot go to state ", static_cast<int>(attributes.qp_state),
-                   "; ", Describe("ibv_modify_qp", ErrorOf(result))));
+  return result == 0 ? absl::OkStatus() : CannotGoTo(attributes.qp_state, ErrorOf(result));
 }
 
 QueuePairState RdmaQueuePair::state() const {

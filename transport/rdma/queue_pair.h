@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A reliable-connected queue pair of verbs, with its own account of what is outstanding.
+// A reliable-connected queue pair of verbs, with its own account of what is outstanding: its life
+// in queue_pair.cc, sending in send_engine.cc, receiving in recv_engine.cc.
 //
 // The account decides when a queue is full, whatever depth the provider rounded up to, so that the
 // completion queues never overrun; and it gives the user's wr_id back (work_id.h).
@@ -16,11 +17,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "verbena/transport/queue_pair.h"
 #include "verbena/transport/rdma/handles.h"
+#include "verbena/transport/rdma/outstanding_requests.h"
 #include "verbena/transport/rdma/work_id.h"
 
 namespace verbena::rdma {
@@ -30,48 +31,6 @@ class RdmaConnectionManager;
 class RdmaDevice;
 class RdmaProtectionDomain;
 class RdmaSharedReceiveQueue;
-
-// What is outstanding of one queue, whose requests complete in order.
-class OutstandingRequests {
- public:
-  explicit OutstandingRequests(uint32_t depth);
-  bool full() const { return posted_ - retired_ >= depth_; }
-  uint32_t next() const { return posted_; }
-  // `completes`: whether it makes a completion on success, too.
-  void Push(uint64_t user_id, bool completes) { requests_[posted_++ & mask_] = {user_id, completes}; }
-  void Unpush(uint32_t count) { posted_ -= count; }
-  // The request `sequence` is complete, and so are all before it. Returns the user's wr_id.
-  uint64_t Retire(uint32_t sequence) {
-    retired_ = sequence + 1;
-    return requests_[sequence & mask_].user_id;
-  }
-  bool IsOutstanding(uint32_t sequence) const { return sequence - retired_ < posted_ - retired_; }
-  uint32_t retired() const { return retired_; }
-  // Calls `f(sequence)`, in order and once for each, for what is outstanding and must complete.
-  template <class F>
-  void Sweep(F&& f) {
-    // Behind what was retired since the last sweep; or there was none, and the numbers went round.
-    const bool is_within = has_swept_ && swept_ - retired_ <= posted_ - retired_;
-    if (!is_within) swept_ = retired_;
-    has_swept_ = true;
-    for (; swept_ != posted_; ++swept_) {
-      if (requests_[swept_ & mask_].completes) f(swept_);
-    }
-  }
-
- private:
-  struct Request {
-    uint64_t user_id;
-    bool completes;
-  };
-  const uint32_t depth_;
-  const uint32_t mask_;
-  std::vector<Request> requests_;
-  uint32_t posted_ = 0;
-  uint32_t retired_ = 0;
-  uint32_t swept_ = 0;  // Up to here, once has_swept_.
-  bool has_swept_ = false;
-};
 
 class RdmaQueuePair final : public QueuePair {
  public:
@@ -88,28 +47,25 @@ class RdmaQueuePair final : public QueuePair {
 
   // ---- For the completion queue ----
 
-  // Return the user's wr_id.
   bool IsOutstanding(WorkId id) const {
     return (id.kind == WorkId::Kind::kSend ? sends_ : recvs_).IsOutstanding(id.sequence);
   }
   // Pushes a flush into `queue` for all that the hardware, which has no more completions now, owes
   // it.
   void FlushWhatIsLost(RdmaCompletionQueue& queue);
+  // These return the user's wr_id.
   uint64_t RetireSend(uint32_t sequence, CompletionStatus status);
   uint64_t RetireRecv(uint32_t sequence, CompletionStatus status);
   void OnSharedReceive(CompletionStatus status);
 
   // ---- For the connection manager ----
 
-  ibv_qp* handle() const { return pair_.get(); }
-  RdmaDevice* device() const { return device_; }
   // Errors: UNAVAILABLE.
   absl::Status Modify(ibv_qp_attr& attributes, int mask);
   void set_state(QueuePairState state) { state_.store(state, std::memory_order_relaxed); }
   // Any thread.
   void MarkError() { set_state(QueuePairState::kError); }
   // The manager that has to be told of the pair's end.
-  RdmaConnectionManager* manager() const { return manager_; }
   void set_manager(RdmaConnectionManager* manager) { manager_ = manager; }
 
  private:
@@ -119,6 +75,7 @@ class RdmaQueuePair final : public QueuePair {
   absl::Status MoveToInit();
   absl::Status CheckSend(const SendWorkRequest& request) const;
   void FillSend(const SendWorkRequest& request, ibv_send_wr* work) const;
+  // Post a chunk, or less if a request is refused; return how many were accepted.
   size_t PostChunk(std::span<const SendWorkRequest> requests, absl::Status* status);
   absl::Status CheckRecv(const RecvWorkRequest& request) const;
   size_t PostRecvChunk(std::span<const RecvWorkRequest> requests, absl::Status* status);
@@ -128,9 +85,9 @@ class RdmaQueuePair final : public QueuePair {
   // there: the completion queues flush that, when the hardware has nothing more.
   bool IsFlushedHere() const;
   void SweepLater();
-  template <class Request, class Check>
-  size_t KeepForSweep(std::span<const Request> requests, OutstandingRequests& queue, Check check,
-                      absl::Status* status);
+  // As PostChunk and PostRecvChunk, and to be flushed.
+  size_t KeepSends(std::span<const SendWorkRequest> requests, absl::Status* status);
+  size_t KeepRecvs(std::span<const RecvWorkRequest> requests, absl::Status* status);
   void ModifyToError();
 
   RdmaProtectionDomain* const domain_;

@@ -43,8 +43,8 @@ absl::StatusOr<std::vector<SocketAddress>> LookUp(const Address& address) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const int error = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints,
-                                &found);
+  const int error =
+      getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (error != 0) {
     return absl::UnavailableError(
         absl::StrCat("the host \"", address.host, "\" is not known: ", gai_strerror(error)));

@@ -32,14 +32,12 @@ absl::StatusOr<std::unique_ptr<RdmaSharedReceiveQueue>> RdmaSharedReceiveQueue::
     return absl::UnimplementedError(absl::StrCat(can.device, " has no shared receive queues"));
   }
   if (options.depth < 1 || options.depth > can.queue_depth_max) {
-    return absl::InvalidArgumentError(absl::StrCat("depth is ", options.depth,
-                                                   ": it must be 1 to queue_depth_max, ",
-                                                   can.queue_depth_max));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "depth is ", options.depth, ": it must be 1 to queue_depth_max, ", can.queue_depth_max));
   }
   if (options.sge_max < 1 || options.sge_max > can.recv_sge_max) {
-    return absl::InvalidArgumentError(absl::StrCat("sge_max is ", options.sge_max,
-                                                   ": it must be 1 to recv_sge_max, ",
-                                                   can.recv_sge_max));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sge_max is ", options.sge_max, ": it must be 1 to recv_sge_max, ", can.recv_sge_max));
   }
   std::unique_ptr<RdmaSharedReceiveQueue> self(new RdmaSharedReceiveQueue(domain, options));
   ibv_srq_init_attr attributes{};
@@ -73,9 +71,8 @@ absl::Status RdmaSharedReceiveQueue::PostRecv(std::span<const RecvWorkRequest> r
 
 absl::Status RdmaSharedReceiveQueue::PostOneLocked(const RecvWorkRequest& request) {
   if (request.sg_list.size() > sge_max_) {
-    return absl::InvalidArgumentError(absl::StrCat("a receive of ", request.sg_list.size(),
-                                                   " pieces; this queue takes sge_max, ",
-                                                   sge_max_));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a receive of ", request.sg_list.size(), " pieces; this queue takes sge_max, ", sge_max_));
   }
   if (free_slots_.empty()) {
     return absl::ResourceExhaustedError(

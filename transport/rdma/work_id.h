@@ -30,10 +30,8 @@ struct WorkId {
            uint64_t{generation} << 32 | sequence;
   }
   static constexpr WorkId Decode(uint64_t value) {
-    return {static_cast<Kind>(value >> 62),
-            static_cast<uint32_t>(value >> 42) & (kOwnersMax - 1),
-            static_cast<uint32_t>(value >> 32) & (kGenerations - 1),
-            static_cast<uint32_t>(value)};
+    return {static_cast<Kind>(value >> 62), static_cast<uint32_t>(value >> 42) & (kOwnersMax - 1),
+            static_cast<uint32_t>(value >> 32) & (kGenerations - 1), static_cast<uint32_t>(value)};
   }
 };
 

@@ -6,16 +6,14 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <cstdint>
-
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "verbena/base/event_fd.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3.
@@ -104,9 +102,9 @@ absl::Status CheckSealedMemory(int fd, size_t bytes) {
 }
 
 absl::StatusOr<UniqueFd> CreateEvent() {
-  const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (fd < 0) return Exhausted("eventfd(2)", 0, errno);
-  return UniqueFd(fd);
+  UniqueFd fd = MakeEventFd();
+  if (!fd) return Exhausted("eventfd(2)", 0, errno);
+  return fd;
 }
 
 absl::Status CheckEvent(int fd) {
@@ -123,16 +121,13 @@ absl::Status CheckEvent(int fd) {
 }
 
 void SignalEvent(int fd) {
-  const uint64_t one = 1;
-  // EAGAIN: the counter is full, so the event is readable already.
-  if (write(fd, &one, sizeof one) < 0 && errno != EAGAIN) {
+  if (!SignalEventFd(fd)) {
     PLOG_EVERY_N(WARNING, 1000) << "eventfd write";
   }
 }
 
 void ClearEvent(int fd) {
-  uint64_t count;
-  if (read(fd, &count, sizeof count) < 0 && errno != EAGAIN) PLOG(WARNING) << "eventfd read";
+  if (!ClearEventFd(fd)) PLOG(WARNING) << "eventfd read";
 }
 
 }  // namespace verbena::soft

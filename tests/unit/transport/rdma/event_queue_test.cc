@@ -4,15 +4,14 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <memory>
 #include <thread>
 
+#include "verbena/base/event_fd.h"
+
 namespace verbena {
 namespace {
-
-UniqueFd MakeEvent() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 
 template <class Event>
 bool IsReadable(const EventQueue<Event>& queue) {
@@ -21,7 +20,7 @@ bool IsReadable(const EventQueue<Event>& queue) {
 }
 
 TEST(EventQueue, IsReadableExactlyWhileEventsWait) {
-  EventQueue<int> queue(MakeEvent());
+  EventQueue<int> queue(MakeEventFd());
   int event = 0;
   EXPECT_FALSE(IsReadable(queue));
   EXPECT_FALSE(queue.Pop(&event));
@@ -41,7 +40,7 @@ TEST(EventQueue, IsReadableExactlyWhileEventsWait) {
 }
 
 TEST(EventQueue, EraseIfTakesTheChosenOnesAndKeepsTheOrder) {
-  EventQueue<int> queue(MakeEvent());
+  EventQueue<int> queue(MakeEventFd());
   for (int i = 0; i < 6; ++i) queue.Push(i);
   queue.EraseIf([](int event) { return event % 2 == 0; });
   EXPECT_TRUE(IsReadable(queue));
@@ -54,7 +53,7 @@ TEST(EventQueue, EraseIfTakesTheChosenOnesAndKeepsTheOrder) {
 }
 
 TEST(EventQueue, IsNotReadableOnceAllAreErased) {
-  EventQueue<int> queue(MakeEvent());
+  EventQueue<int> queue(MakeEventFd());
   queue.EraseIf([](int) { return true; });
   queue.Push(1);
   queue.Push(2);
@@ -73,7 +72,7 @@ TEST(EventQueue, DestroysWhatTheCallerHeldOutsideOfItsLock) {
       if (queue != nullptr) queue->size();
     }
   };
-  EventQueue<std::shared_ptr<Comeback>> queue(MakeEvent());
+  EventQueue<std::shared_ptr<Comeback>> queue(MakeEventFd());
   auto held = std::make_shared<Comeback>();
   held->queue = &queue;
   queue.Push(std::make_shared<Comeback>());
@@ -82,7 +81,7 @@ TEST(EventQueue, DestroysWhatTheCallerHeldOutsideOfItsLock) {
 
 TEST(EventQueue, LosesNothingBetweenTwoThreads) {
   constexpr int kEvents = 20000;
-  EventQueue<int> queue(MakeEvent());
+  EventQueue<int> queue(MakeEventFd());
   std::thread pusher([&] {
     for (int i = 0; i < kEvents; ++i) queue.Push(i);
   });

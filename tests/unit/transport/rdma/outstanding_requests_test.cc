@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "verbena/transport/rdma/queue_pair.h"
+#include "verbena/transport/rdma/outstanding_requests.h"
 
 namespace verbena::rdma {
 namespace {
