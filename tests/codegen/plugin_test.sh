@@ -7,24 +7,8 @@ set -uo pipefail
 
 protoc="$PWD/$1"
 plugin="$PWD/$2"
+source tests/support/expect.sh
 cd "$TEST_TMPDIR"
-failures=0
-
-# expect_text WHAT TEXT FILE: FILE contains TEXT.
-expect_text() {
-  if ! grep --quiet --fixed-strings -- "$2" "$3"; then
-    printf 'FAILED: %s\n  expected: %s\n  got:\n' "$1" "$2" >&2
-    cat "$3" >&2
-    failures=$((failures + 1))
-  fi
-}
-
-expect_equal() {
-  if [[ "$2" != "$3" ]]; then
-    printf 'FAILED: %s: expected "%s", got "%s"\n' "$1" "$2" "$3" >&2
-    failures=$((failures + 1))
-  fi
-}
 
 # generate OUTPUT_ARGUMENT FILE: status in $status, stderr in the file "stderr".
 generate() {

@@ -5,10 +5,8 @@
 
 set -uo pipefail
 
-if ! log="$(tools/vm/prepare 2>&1)"; then
-  echo "SKIPPED: no VM here: $(tail -n 1 <<<"$log" | sed 's/^vm: //')"
-  exit 0
-fi
+source tests/vm/require_vm.sh
+require_vm
 
 export TMPDIR="$TEST_TMPDIR/tmp"  # Where tools/vm/run makes its folder.
 programs="$TEST_TMPDIR/programs"

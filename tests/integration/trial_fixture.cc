@@ -2,11 +2,10 @@
 
 #include "verbena/tests/integration/trial_fixture.h"
 
-#include <cstdlib>
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "verbena/tests/support/fresh_port.h"
+#include "verbena/tests/support/vm_environment.h"
 
 namespace verbena {
 namespace {
@@ -21,9 +20,7 @@ uint32_t Run() {
 
 std::string FreshTarget() {
   // In a VM with an RDMA device (//tests/vm).
-  if (const char* host = std::getenv("VERBENA_TEST_HOST")) {
-    return absl::StrCat("rdma:", host, ":", FreshPort());
-  }
+  if (!Environment("VERBENA_TEST_HOST").empty()) return FreshRdmaAddress().ToString();
   static std::atomic<int> count{0};
   return absl::StrCat("shm:integration-", Run(), "-", count++);
 }

@@ -30,20 +30,19 @@ Frame MakeFrame(const Header& header, std::string_view payload = {}) {
 
 inline Frame RequestFrame(uint32_t call_id, uint64_t method_id, std::string_view payload,
                           uint32_t timeout_us = kNoTimeout, uint16_t credits = 0) {
-  return MakeFrame(RequestHeader{.frame = {.kind = FrameKind::kRequest,
-                                           .credits = credits,
-                                           .call_id = call_id},
-                                 .method_id = method_id,
-                                 .timeout_us = timeout_us},
-                   payload);
+  return MakeFrame(
+      RequestHeader{.frame = {.kind = FrameKind::kRequest, .credits = credits, .call_id = call_id},
+                    .method_id = method_id,
+                    .timeout_us = timeout_us},
+      payload);
 }
 inline Frame ResponseFrame(uint32_t call_id, uint32_t status_code, std::string_view payload,
                            uint16_t credits = 0) {
-  return MakeFrame(ResponseHeader{.frame = {.kind = FrameKind::kResponse,
-                                            .credits = credits,
-                                            .call_id = call_id},
-                                  .status_code = status_code},
-                   payload);
+  return MakeFrame(
+      ResponseHeader{
+          .frame = {.kind = FrameKind::kResponse, .credits = credits, .call_id = call_id},
+          .status_code = status_code},
+      payload);
 }
 inline Frame CancelFrame(uint32_t call_id) {
   return MakeFrame(FrameHeader{.kind = FrameKind::kCancel, .call_id = call_id});

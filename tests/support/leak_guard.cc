@@ -4,16 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
 
-#include "verbena/tests/support/fresh_port.h"
 #include "verbena/tests/support/must.h"
+#include "verbena/tests/support/vm_environment.h"
 #include "verbena/tests/support/wait.h"
 #include "verbena/transport/rdma/factory.h"
 
@@ -37,8 +35,8 @@ std::string DescribeDescriptors() {
 }
 
 // In a VM with an RDMA device. librdmacm opens each device once, and keeps it.
-void WarmUpRdma(const char* host) {
-  const Address address = {.scheme = "rdma", .host = host, .port = FreshPort()};
+void WarmUpRdma(const std::string& host) {
+  const Address address = FreshRdmaAddress(host);
   const auto name = RdmaDeviceFor(address, AddressUse::kListen);
   if (!name.ok()) return;
   auto device = Must(CreateRdmaDevice({.device = *name}));
@@ -56,9 +54,9 @@ LeakGuard::LeakGuard() {
   // The first thread of a process may bring others of its own (ThreadSanitizer's).
   static const bool warm = [] {
     std::thread([] {}).join();
-    if (const char* const host = std::getenv("VERBENA_TEST_HOST")) {
+    if (const std::string host = Environment("VERBENA_TEST_HOST"); !host.empty()) {
       // Of a pair it is the second.
-      if (std::string_view(host) == "10.3.0.2") WarmUpRdma("10.3.0.1");
+      if (host == "10.3.0.2") WarmUpRdma("10.3.0.1");
       WarmUpRdma(host);
     }
     return true;
@@ -69,9 +67,9 @@ LeakGuard::LeakGuard() {
 }
 
 LeakGuard::~LeakGuard() {
-  const bool clean = WaitUntil(
-      [this] { return CountDescriptors() <= descriptors_ && CountThreads() <= threads_; },
-      std::chrono::seconds(2));
+  const bool clean =
+      WaitUntil([this] { return CountDescriptors() <= descriptors_ && CountThreads() <= threads_; },
+                std::chrono::seconds(2));
   if (clean) return;
   ADD_FAILURE() << "descriptors " << descriptors_ << " -> " << CountDescriptors() << ", threads "
                 << threads_ << " -> " << CountThreads() << "; now open:\n"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Must(status_or) for what a test can't do without: takes the value, or ends the process saying why.
+// Must(status_or) for what a test can't do without: takes the value, or ends the process saying
+// why.
 
 #pragma once
 

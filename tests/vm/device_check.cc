@@ -6,16 +6,12 @@
 #include <infiniband/verbs.h>
 #include <sys/resource.h>
 
-#include <cstdlib>
 #include <string>
+
+#include "verbena/tests/support/vm_environment.h"
 
 namespace verbena {
 namespace {
-
-std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // All devices are of one kind, and their names begin with it.
 TEST(VmDevice, IsActive) {

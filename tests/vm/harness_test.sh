@@ -5,32 +5,14 @@
 
 set -uo pipefail
 
-if ! log="$(tools/vm/prepare 2>&1)"; then
-  echo "SKIPPED: no VM here: $(tail -n 1 <<<"$log" | sed 's/^vm: //')"
-  exit 0
-fi
+source tests/support/expect.sh
+source tests/vm/require_vm.sh
+require_vm
 
 work="$TEST_TMPDIR/harness"
 mkdir "$work"
 export TMPDIR="$TEST_TMPDIR/tmp"  # Where tools/vm/run makes its folder.
 mkdir "$TMPDIR"
-failures=0
-
-expect_equal() {
-  if [[ "$2" != "$3" ]]; then
-    printf 'FAILED: %s\n  expected: %q\n  got:      %q\n' "$1" "$2" "$3" >&2
-    failures=$((failures + 1))
-  fi
-}
-
-# expect_text WHAT TEXT FILE: FILE contains TEXT.
-expect_text() {
-  if ! grep --quiet --fixed-strings -- "$2" "$3"; then
-    printf 'FAILED: %s\n  expected: %s\n  got:\n' "$1" "$2" >&2
-    cat "$3" >&2
-    failures=$((failures + 1))
-  fi
-}
 
 # vm ARGUMENT...: its exit status is in $status, its streams in $work/{out,err}.
 vm() {

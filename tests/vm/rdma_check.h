@@ -6,33 +6,23 @@
 #pragma once
 
 #include <chrono>
-#include <cstdlib>
-#include <string>
 
 #include "verbena/tests/conformance/connected_pair.h"
-#include "verbena/tests/support/fresh_port.h"
 #include "verbena/tests/support/leak_guard.h"
 #include "verbena/tests/support/log_guard.h"
+#include "verbena/tests/support/vm_environment.h"
 #include "verbena/tests/support/wait.h"
 #include "verbena/transport/rdma/factory.h"
 
 namespace verbena {
 
-inline std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : value;
-}
 inline bool IsSoftIwarp() { return Environment("VERBENA_TEST_DEVICE").starts_with("siw"); }
-
-inline Address FreshRdmaAddress() {
-  return {.scheme = "rdma", .host = Environment("VERBENA_TEST_HOST"), .port = FreshPort()};
-}
 
 inline const conformance::DeviceUnderTest& ThisDevice() {
   static const conformance::DeviceUnderTest device = {
       .name = IsSoftIwarp() ? "SoftIwarp" : "SoftRoce",
       .create = [] { return CreateRdmaDevice(); },
-      .fresh_address = FreshRdmaAddress,
+      .fresh_address = [] { return FreshRdmaAddress(); },
       .absent_is_failure = true,
       .known_differences = {},
       .may_report = {}};

@@ -34,9 +34,7 @@ class EchoService final : public trial::Trial::Service {
 
 class PairCheck : public Guards, public testing::Test {
  protected:
-  static Address At(const std::string& host) {
-    return {.scheme = "rdma", .host = host, .port = FreshPort()};
-  }
+  static Address At(const std::string& host) { return FreshRdmaAddress(host); }
   // "rxe1".
   static std::string Name(int number) {
     return absl::StrCat(IsSoftIwarp() ? "siw" : "rxe", number);

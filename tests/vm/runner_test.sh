@@ -6,29 +6,11 @@
 
 set -uo pipefail
 
-if ! log="$(tools/vm/prepare 2>&1)"; then
-  echo "SKIPPED: no VM here: $(tail -n 1 <<<"$log" | sed 's/^vm: //')"
-  exit 0
-fi
+source tests/support/expect.sh
+source tests/vm/require_vm.sh
+require_vm
 
-failures=0
 work="$TEST_TMPDIR"
-
-# expect_text WHAT TEXT FILE: FILE contains TEXT.
-expect_text() {
-  if ! grep --quiet --fixed-strings -- "$2" "$3"; then
-    printf 'FAILED: %s\n  expected: %s\n  got:\n' "$1" "$2" >&2
-    cat "$3" >&2
-    failures=$((failures + 1))
-  fi
-}
-
-expect_equal() {
-  if [[ "$2" != "$3" ]]; then
-    printf 'FAILED: %s: expected "%s", got "%s"\n' "$1" "$2" "$3" >&2
-    failures=$((failures + 1))
-  fi
-}
 
 # count TEXT FILE: how often TEXT is in FILE.
 count() { grep -oF -- "$1" "$2" | wc -l; }

@@ -8,6 +8,19 @@ _SANITIZERS = {
     "vm_ubsan": "noubsan",
 }
 
+# Of every test with a VM. local: QEMU needs the network once and a cache. exclusive: a VM keeps two
+# cores busy. external: the kernel and the tools in it are no inputs that Bazel sees, and "no VM here"
+# is nothing to remember.
+_VM_TAGS = [
+    "exclusive",
+    "external",
+    "local",
+    "vm",
+]
+
+# Of one that runs VMs by itself, and of which nothing is built for a sanitizer.
+HARNESS_TAGS = _VM_TAGS + _SANITIZERS.values()
+
 def vm_test(
         name,
         device,
@@ -96,14 +109,12 @@ def vm_test(
         srcs = ["//tests/vm:vm_test.sh"],
         args = args,
         data = files + binaries + [
+            "//tests/vm:require_vm.sh",
             "//tests/vm:run_binaries.sh",
             "//tools/lib:merge_vm_results.py",
             "//tools/vm",
         ],
-        # local: QEMU needs the network once and a cache. exclusive: a VM keeps two cores busy.
-        # external: the kernel and the tools in it are no inputs that Bazel sees, and "no VM here"
-        # is nothing to remember.
-        tags = tags + ["exclusive", "external", "local", "vm"] +
+        tags = tags + _VM_TAGS +
                [_SANITIZERS[tag] for tag in _SANITIZERS if tag not in tags],
         timeout = timeout,
         **kwargs

@@ -35,15 +35,8 @@ for name in ASAN_OPTIONS TSAN_OPTIONS UBSAN_OPTIONS TESTBRIDGE_TEST_ONLY; do
   [[ -z "${!name:-}" ]] || vm_options+=("--env=$name=${!name}")
 done
 
-status=0
-log="$(tools/vm/prepare --device="$device" 2>&1)" || status=$?
-if ((status == 3)); then
-  echo "SKIPPED: no VM here: $(tail -n 1 <<<"$log" | sed 's/^vm: //')"
-  exit 0
-elif ((status != 0)); then
-  echo "$log"
-  exit 1
-fi
+source tests/vm/require_vm.sh
+require_vm --device="$device"
 
 test_folder="$TEST_TMPDIR/test"
 out="$TEST_TMPDIR/out"
