@@ -3,6 +3,7 @@
 // Why RDMA cannot be used, and what to do about it.
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,17 @@ std::string ExampleNetdev(const Facts& facts) {
   return name;
 }
 
+// Makes an RDMA device of a net device that is here.
+std::vector<std::string> SoftRoceCommands(const Facts& facts) {
+  return {"modprobe rdma_rxe",
+          absl::StrCat("rdma link add rxe0 type rxe netdev ", ExampleNetdev(facts))};
+}
+
+void Append(std::vector<std::string> more, std::vector<std::string>* commands) {
+  commands->insert(commands->end(), std::make_move_iterator(more.begin()),
+                   std::make_move_iterator(more.end()));
+}
+
 Advice AdviseOnMissingDevice(const Facts& facts) {
   Advice advice;
   advice.commands = DriverCommands(facts);
@@ -58,8 +70,8 @@ Advice AdviseOnMissingDevice(const Facts& facts) {
                    : "Without one only Verbena's software device (shm:NAME) works, between "
                      "processes of one host. Software RoCE makes an RDMA device of any net device.";
   if (!driver_known) {
-    advice.commands = {"lspci | grep -i -e ethernet -e infiniband -e network", "modprobe rdma_rxe",
-                       absl::StrCat("rdma link add rxe0 type rxe netdev ", ExampleNetdev(facts))};
+    advice.commands = {"lspci | grep -i -e ethernet -e infiniband -e network"};
+    Append(SoftRoceCommands(facts), &advice.commands);
   }
   return advice;
 }
@@ -71,12 +83,10 @@ Advice AdviseOnMissingModule(const Facts& facts) {
       "It is the way from programs to RDMA devices. It comes with the device's driver; in a "
       "container the host has to load it.";
   advice.commands = {"modprobe ib_uverbs"};
-  for (const std::string& command : DriverCommands(facts)) advice.commands.push_back(command);
+  Append(DriverCommands(facts), &advice.commands);
   if (facts.devices.empty() && advice.commands.size() == 1) {
     advice.why += " There is no RDMA device either; software RoCE makes one of any net device.";
-    advice.commands.push_back("modprobe rdma_rxe");
-    advice.commands.push_back(
-        absl::StrCat("rdma link add rxe0 type rxe netdev ", ExampleNetdev(facts)));
+    Append(SoftRoceCommands(facts), &advice.commands);
   }
   return advice;
 }
