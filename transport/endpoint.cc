@@ -69,7 +69,7 @@ absl::Status Endpoint::Allocate(Device& device, CompletionQueue& queue) {
   // The device writes into the receive slots, so they are memory of its liking. Relaxed ordering: a
   // slot is read only after its completion, so within it the NIC may write as PCI Express likes.
   auto receive_memory = domain_->AllocateMemory(options_.ring_depth * Stride(),
-                                                 kAccessLocalWrite | kAccessRelaxedOrdering);
+                                                kAccessLocalWrite | kAccessRelaxedOrdering);
   if (!receive_memory.ok()) return receive_memory.status();
   receive_memory_ = *std::move(receive_memory);
 
@@ -223,8 +223,8 @@ void Endpoint::Service() {
   if (released_.size() >= 2 * repost_batch_) PostReleased();
   if (GrantDue()) SendGrant();
   // Broken while the layer above keeps every receive: nothing is left to flush, and so to tell.
-  if (receives_posted_ == 0 && MayEndByItself() &&
-      queue_pair_->state() == QueuePairState::kError) [[unlikely]] {
+  if (receives_posted_ == 0 && MayEndByItself() && queue_pair_->state() == QueuePairState::kError)
+      [[unlikely]] {
     Fail(close_reason_.ok() ? absl::UnavailableError("the connection broke") : close_reason_);
   }
 }

@@ -6,8 +6,7 @@
 
 namespace verbena::bench {
 
-absl::StatusOr<std::shared_ptr<Device>> OpenDevice(const std::string& address,
-                                                   AddressUse use) {
+absl::StatusOr<std::shared_ptr<Device>> OpenDevice(const std::string& address, AddressUse use) {
   absl::StatusOr<Address> parsed = Address::Parse(address);
   if (!parsed.ok()) return parsed.status();
   return ChooseDevice({}, *parsed, use);

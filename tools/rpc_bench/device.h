@@ -15,9 +15,9 @@
 
 namespace verbena::bench {
 
-// As for a channel or a server. Errors: UNAVAILABLE when no device serves the address, or it can't run here.
-absl::StatusOr<std::shared_ptr<Device>> OpenDevice(const std::string& address,
-                                                   AddressUse use);
+// As for a channel or a server. Errors: UNAVAILABLE when no device serves the address, or it can't
+// run here.
+absl::StatusOr<std::shared_ptr<Device>> OpenDevice(const std::string& address, AddressUse use);
 
 PollOptions::Mode ToPollMode(Poll poll);
 
