@@ -85,7 +85,9 @@ void ServerPoller::AcceptOnPoller(std::unique_ptr<ConnectionRequest> request, co
     // Destroying the request rejects it.
   } else if (absl::Status status = connection->Accept(std::move(request), hello, epoch);
              !status.ok()) {
-    LOG(WARNING) << "a connection could not be accepted: " << status;
+    // A client that left before we came to it is no trouble.
+    if (!absl::IsCancelled(status))
+      LOG(WARNING) << "a connection could not be accepted: " << status;
   } else {
     connections_.push_back(std::move(connection));
     counters_.connections.Add(1);

@@ -97,7 +97,9 @@ class ConnectionManager {
   virtual absl::Status Connect(QueuePair& queue_pair, const Address& address,
                                const ConnectOptions& options) = 0;
 
-  // Ends in kEstablished or kDisconnected on this manager. Post the receives first.
+  // Ends in kEstablished or kDisconnected on this manager. Post the receives first. Errors:
+  // CANCELLED (the client has given up meanwhile, if that shows already; no fault of anyone),
+  // UNAVAILABLE.
   virtual absl::Status Accept(std::unique_ptr<ConnectionRequest> request, QueuePair& queue_pair,
                               const ConnectOptions& options) = 0;
   virtual absl::Status Reject(std::unique_ptr<ConnectionRequest> request,

@@ -235,8 +235,11 @@ TEST_P(Connecting, DestroyedPairCancels) {
   // The request may have gone out before. Who accepts it finds nobody there.
   loop().RunQuietly();
   if (server().has_event()) {
-    if (server().manager().Accept(ExpectRequest(), server().pair(), {}).ok()) {
+    const absl::Status status = server().manager().Accept(ExpectRequest(), server().pair(), {});
+    if (status.ok()) {
       server().ExpectState(QueuePairState::kError);
+    } else {
+      EXPECT_THAT(status, HasCode(absl::StatusCode::kCancelled));
     }
   }
   client().ExpectNoEvent();

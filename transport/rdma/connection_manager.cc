@@ -38,6 +38,16 @@ absl::Status ListenError(const Address& address, const char* call, int error) {
   return absl::ResourceExhaustedError(text);
 }
 
+// The kernel refuses to go on with a handshake that the peer has ended, whose event may be on its
+// way still: CANCELLED.
+absl::Status HandshakeError(const char* call, int error) {
+  const std::string text = Describe(call, error);
+  if (error == EINVAL || error == ECONNRESET) {
+    return absl::CancelledError(absl::StrCat("the peer has given up meanwhile; ", text));
+  }
+  return absl::UnavailableError(text);
+}
+
 }  // namespace
 
 RdmaConnectionRequest::~RdmaConnectionRequest() {
@@ -159,7 +169,7 @@ absl::Status RdmaConnectionManager::MakeReady(RdmaQueuePair& pair, CmId& id,
     attributes.qp_state = state;
     int mask = 0;
     if (const int result = rdma_init_qp_attr(id.get(), &attributes, &mask); result != 0) {
-      return absl::UnavailableError(Describe("rdma_init_qp_attr", ErrorOf(result)));
+      return HandshakeError("rdma_init_qp_attr", ErrorOf(result));
     }
     if (state == IBV_QPS_INIT) {
       attributes.qp_access_flags |= device_->peer_rights();  // librdmacm leaves atomics out.
@@ -229,7 +239,7 @@ absl::Status RdmaConnectionManager::FinishConnect(RdmaQueuePair& pair, Connectio
   connection.id = std::move(result.id);
   if (!device_->is_iwarp()) {
     absl::Status status = MakeReady(pair, connection.id, connection.options);
-    if (!status.ok()) return status;
+    if (!status.ok()) return absl::UnavailableError(status.message());
     if (const int established = rdma_establish(connection.id.get()); established != 0) {
       return absl::UnavailableError(Describe("rdma_establish", ErrorOf(established)));
     }
@@ -260,8 +270,7 @@ absl::Status RdmaConnectionManager::Accept(std::unique_ptr<ConnectionRequest> re
       .srq = 0,
       .qp_num = pair.number()};
   if (const int result = rdma_accept(id.get(), &param); result != 0) {
-    return absl::UnavailableError(absl::StrCat("the peer has given up meanwhile; ",
-                                               Describe("rdma_accept", ErrorOf(result))));
+    return HandshakeError("rdma_accept", ErrorOf(result));
   }
   pair.set_manager(this);
   Connection connection;
