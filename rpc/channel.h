@@ -50,6 +50,13 @@ struct ChannelStatistics {
   uint64_t disconnects = 0;         // and those of them that are over.
   uint64_t peers_lost = 0;          // Of these: ended by EndpointOptions::detection_time.
   uint64_t receiver_not_ready = 0;  // Must be 0: credits make it impossible.
+  // Messages that went by RDMA WRITE. Bytes include what stands before and between attachments.
+  uint64_t payload_bytes_sent = 0;
+  uint64_t payload_bytes_received = 0;
+  // Bytes that the library itself copied: attachments that were short enough for a slot, responses
+  // into ClientContext::set_response_memory, and what landed on devices without memory windows.
+  uint64_t payload_bytes_copied = 0;
+  uint64_t payload_zones_asked = 0;  // Messages that waited a round trip for memory of the peer.
 };
 
 class Channel {

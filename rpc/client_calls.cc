@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "verbena/rpc/client_connection.h"
+#include "verbena/rpc/message_body.h"
 
 namespace verbena {
 namespace {
@@ -188,18 +189,12 @@ void ClientConnection::UnqueueOnPoller(ClientCall* call) {
 // False when the endpoint has no room now. A call that can't be sent at all is given up.
 bool ClientConnection::SendOnPoller(ClientCall* call) {
   const MethodDescriptor& method = *call->start.method;
+  const ClientContext& context = *call->start.context;
   const size_t message_bytes = method.request->byte_size(call->start.request);
   const size_t bytes = sizeof(RequestHeader) + message_bytes;
-  if (bytes > endpoint_->frame_bytes_max()) [[unlikely]] {
-    GiveUpOnPoller(call, absl::ResourceExhaustedError(absl::StrCat(
-                             "the request has ", message_bytes, " bytes and one slot takes ",
-                             endpoint_->frame_bytes_max() - sizeof(RequestHeader),
-                             ": raise EndpointOptions::slot_bytes on both sides, or send less")));
-    return true;
-  }
   uint32_t timeout_us = kNoTimeout;
-  if (call->start.context->deadline_ns() != ClientContext::kNoDeadline) {
-    const int64_t left_ns = call->start.context->deadline_ns() - poller_->NowNs();
+  if (context.deadline_ns() != ClientContext::kNoDeadline) {
+    const int64_t left_ns = context.deadline_ns() - poller_->NowNs();
     if (left_ns <= 0) [[unlikely]] {
       GiveUpOnPoller(call, DeadlinePassed(/*sent=*/false));
       return true;
@@ -207,12 +202,61 @@ bool ClientConnection::SendOnPoller(ClientCall* call) {
     // At least 1: 0 would ask the server not to run it.
     timeout_us = static_cast<uint32_t>(std::clamp<int64_t>(left_ns / 1000, 1, kNoTimeout));
   }
+  if (bytes > endpoint_->frame_bytes_max() || method.request->collect != nullptr ||
+      !context.attachments().empty() || context.response_bytes_max() != 0) [[unlikely]] {
+    return SendWithPayloadOnPoller(call, message_bytes, timeout_us);
+  }
   std::byte* memory = endpoint_->Reserve(bytes);
   if (memory == nullptr) return false;
   WriteRequestFields(memory, method.id, timeout_us);
   method.request->write(call->start.request, {memory + sizeof(RequestHeader), message_bytes});
   endpoint_->Commit(FrameKind::kRequest, call->id);
   poller_->WantService(endpoint_.get());
+  call->state = ClientCall::State::kSent;
+  return true;
+}
+
+// A request with attachments, or for a long response, or too long for a slot.
+bool ClientConnection::SendWithPayloadOnPoller(ClientCall* call, size_t message_bytes,
+                                               uint32_t timeout_us) {
+  if (!endpoint_->CanSend()) return false;
+  const MethodDescriptor& method = *call->start.method;
+  const ClientContext& context = *call->start.context;
+  OutgoingBody body;
+  body.codec = method.request;
+  body.message = call->start.request;
+  body.message_bytes = message_bytes;
+  if (body.codec->collect != nullptr) body.codec->collect(body.message, &body.attachments);
+  for (const Attachment& attachment : context.attachments()) body.attachments.push_back(attachment);
+  if (const uint64_t most = context.response_bytes_max();
+      most > endpoint_->frame_bytes_max() - sizeof(ResponseHeader)) {
+    body.reply_zone = endpoint_->GrantReplyZone(call->id, ZoneBytesFor(most));
+  }
+  const size_t bytes = body.SlotBytes(sizeof(RequestHeader));
+  absl::Status status;
+  // Granting may have taken what CanSend saw, so Reserve has the last word.
+  std::byte* const memory =
+      bytes <= endpoint_->frame_bytes_max() ? endpoint_->Reserve(bytes) : nullptr;
+  if (memory != nullptr) {
+    WriteRequestFields(memory, method.id, timeout_us);
+    WriteSlotBody(body, memory + sizeof(RequestHeader));
+    payload_.AddCopied(body.attachment_bytes());
+    endpoint_->Commit(FrameKind::kRequest, call->id, body.flags());
+  } else {
+    absl::StatusOr<OutgoingFrame> frame = MakeLandingFrame(*endpoint_, FrameKind::kRequest,
+                                                           call->id, sizeof(RequestHeader), body);
+    status = frame.status();
+    if (status.ok()) {
+      WriteRequestFields(FrameOf(*frame), method.id, timeout_us);
+      status = endpoint_->SendPayload(*std::move(frame));
+    }
+  }
+  poller_->WantService(endpoint_.get());
+  if (!status.ok()) {
+    endpoint_->EndCall(call->id);
+    GiveUpOnPoller(call, std::move(status));
+    return true;
+  }
   call->state = ClientCall::State::kSent;
   return true;
 }
@@ -238,16 +282,48 @@ Endpoint::Disposition ClientConnection::OnFrame(uint32_t, std::span<const std::b
   }
   // Null: the answer to a call that was given up. Every frame has been paid for with a credit, so
   // a peer that invents answers can't do more than waste its own.
-  if (ClientCall* call = calls_.FindSent(header.call_id)) ReceiveOnPoller(call, frame);
+  if (ClientCall* call = calls_.FindSent(header.call_id)) ReceiveOnPoller(call, frame, nullptr);
   return Endpoint::Disposition::kConsumed;
 }
 
-void ClientConnection::ReceiveOnPoller(ClientCall* call, std::span<const std::byte> frame) {
+void ClientConnection::OnLanded(Buffer frame) {
+  const auto& header = *reinterpret_cast<const FrameHeader*>(frame.data());
+  if (header.kind != FrameKind::kResponse) {
+    endpoint_->FailProtocol(FrameDefect::kWrongDirection);
+    return;
+  }
+  if (ClientCall* call = calls_.FindSent(header.call_id)) {
+    ReceiveOnPoller(call, frame.span(), &frame);
+  }
+}
+
+void ClientConnection::OnPayloadDenied(uint32_t call_id, const absl::Status& why) {
+  if (ClientCall* call = calls_.FindSent(call_id)) EndEarlyOnPoller(call, why);
+}
+
+void ClientConnection::ReceiveOnPoller(ClientCall* call, std::span<const std::byte> frame,
+                                       const Buffer* landed) {
   const auto& header = *reinterpret_cast<const ResponseHeader*>(frame.data());
   const std::span<const std::byte> payload = frame.subspan(sizeof(ResponseHeader));
+  const Codec& codec = *call->start.method->response;
   if (header.status_code == 0) [[likely]] {
-    if (call->start.method->response->parse(call->start.response, payload)) [[likely]] {
-      CompleteOnPoller(call, absl::OkStatus());
+    absl::Status status;
+    if (landed == nullptr && header.frame.flags == 0) [[likely]] {
+      if (codec.parse(call->start.response, payload)) [[likely]] {
+        CompleteOnPoller(call, absl::OkStatus());
+        return;
+      }
+      status = absl::InvalidArgumentError("");
+    } else {
+      uint64_t copied = 0;
+      status = ReadBody(*endpoint_, frame, landed, codec, call->start.response,
+                        call->start.context->mutable_response_attachments(), &copied,
+                        call->start.context->response_memory());
+      payload_.AddCopied(copied);
+      CountPayloadOnPoller();
+    }
+    if (!absl::IsInvalidArgument(status)) {
+      CompleteOnPoller(call, std::move(status));
       return;
     }
     CompleteOnPoller(call, absl::InternalError(absl::StrCat(
@@ -292,25 +368,34 @@ void ClientConnection::GiveUpOnPoller(ClientCall* call, absl::Status why) {
   RefuseOnPoller(std::move(start), std::move(why));
 }
 
-void ClientConnection::DeadlineOnPoller(ClientCall* call) {
-  const bool sent = call->state == ClientCall::State::kSent;
-  if (sent) {
+// Ends a call that the peer has not answered.
+void ClientConnection::EndEarlyOnPoller(ClientCall* call, absl::Status why) {
+  if (call->state == ClientCall::State::kSent) {
     SendCancelOnPoller(call->id);
+    if (endpoint_->AbortPayload(call->id)) {
+      endpoint_->EndCall(call->id);  // The server never saw it.
+    } else {
+      endpoint_->AbandonCall(call->id);
+    }
+    poller_->WantService(endpoint_.get());
   } else {
     UnqueueOnPoller(call);
   }
-  CompleteOnPoller(call, DeadlinePassed(sent));
+  CompleteOnPoller(call, std::move(why));
+}
+
+void ClientConnection::CountPayloadOnPoller() {
+  payload_.Add(endpoint_->payload_counters(), &payload_told_);
+}
+
+void ClientConnection::DeadlineOnPoller(ClientCall* call) {
+  EndEarlyOnPoller(call, DeadlinePassed(call->state == ClientCall::State::kSent));
 }
 
 void ClientConnection::ScanCancelledOnPoller() {
   calls_.ForEach([this](ClientCall& call) {
     if (!call.start.context->cancelled()) return;
-    if (call.state == ClientCall::State::kSent) {
-      SendCancelOnPoller(call.id);
-    } else {
-      UnqueueOnPoller(&call);
-    }
-    CompleteOnPoller(&call, absl::CancelledError("the caller cancelled the call"));
+    EndEarlyOnPoller(&call, absl::CancelledError("the caller cancelled the call"));
   });
   if (calls_.in_use() > 0 && !cancel_scan_.IsScheduled()) {
     poller_->Schedule(&cancel_scan_, poller_->NowNs() + kCancelScanNs);

@@ -55,7 +55,8 @@ absl::Status ClientConnection::Initialize() {
   // The endpoint in use, and those of earlier connections that still drain.
   constexpr uint32_t kEndpointsAtOnce = 4;
   auto poller = Poller::Create(
-      *device_, kEndpointsAtOnce * Endpoint::CompletionsMax(options_.endpoint), clock_);
+      *device_, kEndpointsAtOnce * Endpoint::CompletionsMax(options_.endpoint), clock_,
+      device_);
   if (!poller.ok()) return poller.status();
   poller_ = *std::move(poller);
   driver_ = std::make_unique<PollerDriver>(*poller_, options_.poll, PollerDriver::Kind::kShared);
@@ -95,6 +96,7 @@ ChannelStatistics ClientConnection::statistics() const {
   result.disconnects = disconnects_.value();
   result.peers_lost = peers_lost_.value();
   result.receiver_not_ready = receiver_not_ready_.value();
+  payload_.AddTo(&result);
   return result;
 }
 
@@ -190,6 +192,8 @@ void ClientConnection::ConnectFailedOnPoller(const absl::Status& why) {
 
 void ClientConnection::OnClosed(const absl::Status& why) {
   receiver_not_ready_.Add(endpoint_->queue_pair().counters().receiver_not_ready);
+  CountPayloadOnPoller();
+  payload_told_ = {};
   if (endpoint_->peer_lost()) peers_lost_.Add(1);
   if (state_ == State::kConnecting) {  // Frames may come before the event does.
     ConnectFailedOnPoller(why);

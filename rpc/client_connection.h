@@ -26,6 +26,7 @@
 #include "verbena/base/single_writer_counter.h"
 #include "verbena/rpc/call_table.h"
 #include "verbena/rpc/channel.h"
+#include "verbena/rpc/payload_statistics.h"
 #include "verbena/transport/endpoint.h"
 #include "verbena/transport/poller.h"
 #include "verbena/transport/poller_driver.h"
@@ -68,6 +69,9 @@ class ClientConnection final : private Endpoint::Handler {
   void RefuseOnPoller(CallStart start, absl::Status why);
   void QueueOnPoller(ClientCall* call);
   bool SendOnPoller(ClientCall* call);
+  bool SendWithPayloadOnPoller(ClientCall* call, size_t message_bytes, uint32_t timeout_us);
+  void EndEarlyOnPoller(ClientCall* call, absl::Status why);
+  void CountPayloadOnPoller();
   void SendQueuedOnPoller();
   void UnqueueOnPoller(ClientCall* call);
   void CompleteOnPoller(ClientCall* call, absl::Status status);
@@ -76,7 +80,7 @@ class ClientConnection final : private Endpoint::Handler {
   void ScanCancelledOnPoller();
   void SendCancelOnPoller(uint32_t call_id);
   void FailAllOnPoller(const absl::Status& sent, const absl::Status& queued);
-  void ReceiveOnPoller(ClientCall* call, std::span<const std::byte> frame);
+  void ReceiveOnPoller(ClientCall* call, std::span<const std::byte> frame, const Buffer* landed);
 
   // The connection.
   absl::Status EnsureConnectingOnPoller();
@@ -89,6 +93,9 @@ class ClientConnection final : private Endpoint::Handler {
 
   // Endpoint::Handler.
   Endpoint::Disposition OnFrame(uint32_t slot, std::span<const std::byte> frame) override;
+  void OnLanded(Buffer frame) override;
+  bool OnZoneWanted(uint32_t call_id) override { return calls_.FindSent(call_id) != nullptr; }
+  void OnPayloadDenied(uint32_t call_id, const absl::Status& why) override;
   void OnWritable() override;
   void OnClosed(const absl::Status& why) override;
   bool AwaitsPeer() const override { return calls_.in_use() > 0; }
@@ -133,6 +140,8 @@ class ClientConnection final : private Endpoint::Handler {
   SingleWriterCounter disconnects_;
   SingleWriterCounter peers_lost_;
   SingleWriterCounter receiver_not_ready_;
+  PayloadStatistics payload_;
+  PayloadCounters payload_told_;  // Of this connection, what payload_ has.
 };
 
 }  // namespace verbena

@@ -11,6 +11,10 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <utility>
+
+#include "verbena/rpc/attachment.h"
 
 namespace verbena {
 
@@ -46,7 +50,30 @@ class ClientContext {
   // yet will not; one that has ended is left alone.
   void TryCancel() { cancelled_.store(true, std::memory_order_release); }
 
+  // Sends `buffer` with the request, beside the message; the handler finds them in this order
+  // (ServerContext::attachments). Nothing is copied, unless request and attachments are so short
+  // that they go together in a slot. Leave the memory alone until the call has ended.
+  void AddAttachment(Buffer buffer) { attachments_.push_back({std::move(buffer), 0}); }
+  // What the handler attached to its response, once the call has ended OK. Shares the memory where
+  // the device put it.
+  const AttachmentList& response_attachments() const { return response_attachments_; }
+
+  // How many bytes the response may have in all, message and attachments. With that said, memory
+  // for it travels in the request, and a response that is too long for a slot costs no extra round
+  // trip. A longer one comes all the same.
+  void set_response_bytes_max(uint64_t bytes) { response_bytes_max_ = bytes; }
+
+  // Where what travels outside of the response's message (attachments, and fields placed as payload)
+  // is to be, one behind the other; the Buffers then refer to this memory. It must live until the
+  // last of them is gone. Costs a copy out of the memory where it landed: the device can't be kept
+  // from writing after a deadline but there. What does not fit any more stays where it landed.
+  void set_response_memory(std::span<std::byte> memory) { response_memory_ = memory; }
+
   // For the call's implementation.
+  const AttachmentList& attachments() const { return attachments_; }
+  uint64_t response_bytes_max() const { return response_bytes_max_; }
+  std::span<std::byte> response_memory() const { return response_memory_; }
+  AttachmentList* mutable_response_attachments() { return &response_attachments_; }
   int64_t deadline_ns() const { return deadline_ns_; }  // std::chrono::steady_clock.
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
@@ -75,6 +102,10 @@ class ClientContext {
 
   int64_t deadline_ns_ = kNoDeadline;
   std::atomic<bool> cancelled_{false};
+  AttachmentList attachments_;
+  AttachmentList response_attachments_;
+  uint64_t response_bytes_max_ = 0;
+  std::span<std::byte> response_memory_;
 };
 
 }  // namespace verbena

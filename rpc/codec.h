@@ -6,7 +6,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+
+#include "verbena/rpc/attachment.h"
 
 namespace verbena {
 
@@ -23,6 +26,12 @@ struct Codec {
   void* (*create)();
   void (*destroy)(void* message);
   void (*clear)(void* message);
+
+  // Of types with fields that travel outside of the message ([(verbena.placement) = PAYLOAD]); null
+  // for others. `collect` appends them; `place` hands one that came to its field, and is false when
+  // the type has no such field (any more).
+  void (*collect)(const void* message, AttachmentList* attachments) = nullptr;
+  bool (*place)(void* message, uint32_t field, Buffer buffer) = nullptr;
 };
 
 }  // namespace verbena

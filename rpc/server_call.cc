@@ -38,12 +38,21 @@ ServerCall* ServerCallPool::Take(const MethodEntry& method) {
   call->method = &method;
   call->messages = TakeMessages(method);
   call->answered = false;
+  call->reply_zone = {};
   call->next = nullptr;
   call->previous = nullptr;
   return call;
 }
 
+void ServerCall::DropRequestPayload() {
+  const Codec& codec = *method->descriptor->request;
+  if (codec.collect != nullptr) codec.clear(messages.request);
+  context.mutable_attachments()->clear();
+}
+
 void ServerCallPool::Return(ServerCall* call) {
+  call->DropRequestPayload();
+  call->context.mutable_response_attachments()->clear();
   call->method->descriptor->response->clear(call->messages.response);
   messages_[call->method->index].pairs.push_back(call->messages);
   call->status = absl::OkStatus();

@@ -30,6 +30,8 @@ struct MessagePair {
 class ServerCall final : public PollerTimer {
  public:
   void OnTimer() override;
+  // The handler has returned: the memory of its request's attachments is free for the next.
+  void DropRequestPayload();
 
   ServerConnection* connection = nullptr;
   const MethodEntry* method = nullptr;
@@ -37,6 +39,7 @@ class ServerCall final : public PollerTimer {
   ServerContext context;
   MessagePair messages;
   absl::Status status;    // What the handler returned.
+  ZoneGrant reply_zone;   // Where a long response may go to; immediate 0: none came with the request.
   bool answered = false;  // Nobody waits for it any more: deadline, cancel, or connection gone.
   ServerCall* next = nullptr;  // In the pool, or among its connection's calls.
   ServerCall* previous = nullptr;

@@ -8,10 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "verbena/rpc/message_body.h"
 #include "verbena/rpc/server_poller.h"
 
 namespace verbena {
 namespace {
+
+// Of a request that waits where it landed.
+constexpr uint32_t kNoSlot = 0xffffffff;
 
 absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -88,6 +92,8 @@ void ServerConnection::OnClosed(const absl::Status& why) {
   if (absl::IsInternal(why)) poller_.CountProtocolError();
   if (endpoint_->peer_lost()) poller_.CountPeerLost();
   poller_.CountReceiverNotReady(endpoint_->queue_pair().counters().receiver_not_ready);
+  CountPayload();
+  late_statuses_.clear();
   deferred_.clear();
   deferred_first_ = 0;
   DropUnanswered();
@@ -112,16 +118,44 @@ Endpoint::Disposition ServerConnection::OnFrame(uint32_t slot, std::span<const s
     endpoint_->FailProtocol(FrameDefect::kWrongDirection);
     return Endpoint::Disposition::kConsumed;
   }
-  if (HasDeferred() || !unanswered_.empty() || !endpoint_->CanSend()) {
-    Defer(slot, frame);
+  if (MustDefer()) {
+    Defer(slot, frame, Buffer());
     endpoint_->WantWritable();
     return Endpoint::Disposition::kKept;
   }
-  Process(frame);
+  Process(frame, Buffer());
   return Endpoint::Disposition::kConsumed;
 }
 
+bool ServerConnection::MustDefer() const {
+  return HasDeferred() || !unanswered_.empty() || !late_statuses_.empty() || !endpoint_->CanSend();
+}
+
+void ServerConnection::OnLanded(Buffer frame) {
+  const std::span<const std::byte> bytes = frame.span();
+  if (reinterpret_cast<const FrameHeader*>(bytes.data())->kind != FrameKind::kRequest) {
+    endpoint_->FailProtocol(FrameDefect::kWrongDirection);
+    return;
+  }
+  if (MustDefer()) {
+    Defer(kNoSlot, bytes, std::move(frame));
+    endpoint_->WantWritable();
+    return;
+  }
+  Process(bytes, std::move(frame));
+}
+
+void ServerConnection::OnPayloadDenied(uint32_t call_id, const absl::Status& why) {
+  SendStatusSoon(call_id, why);
+}
+
 void ServerConnection::OnWritable() {
+  size_t sent = 0;
+  for (; sent < late_statuses_.size() && endpoint_->CanSend(); ++sent) {
+    SendStatus(late_statuses_[sent].call_id, late_statuses_[sent].status);
+  }
+  late_statuses_.erase(late_statuses_.begin(),
+                       late_statuses_.begin() + static_cast<ptrdiff_t>(sent));
   while (!unanswered_.empty() && endpoint_ != nullptr && endpoint_->CanSend()) {
     ServerCall* call = unanswered_.front();
     unanswered_.pop_front();
@@ -129,24 +163,25 @@ void ServerConnection::OnWritable() {
     ReturnInFlight(call);
   }
   while (HasDeferred() && endpoint_ != nullptr && endpoint_->CanSend()) {
-    const Deferred deferred = TakeDeferred();
-    Process(deferred.frame);
-    if (endpoint_ != nullptr) endpoint_->ReleaseReceive(deferred.slot);
+    Deferred deferred = TakeDeferred();
+    Process(deferred.frame, std::move(deferred.landed));
+    if (endpoint_ != nullptr && deferred.slot != kNoSlot) endpoint_->ReleaseReceive(deferred.slot);
   }
-  if (endpoint_ != nullptr && (HasDeferred() || !unanswered_.empty())) {
+  if (endpoint_ != nullptr &&
+      (HasDeferred() || !unanswered_.empty() || !late_statuses_.empty())) {
     endpoint_->WantWritable();
   }
 }
 
-void ServerConnection::Defer(uint32_t slot, std::span<const std::byte> frame) {
+void ServerConnection::Defer(uint32_t slot, std::span<const std::byte> frame, Buffer landed) {
   if (!HasDeferred() || deferred_.size() == deferred_.capacity()) {
     deferred_.erase(deferred_.begin(), deferred_.begin() + static_cast<ptrdiff_t>(deferred_first_));
     deferred_first_ = 0;
   }
-  deferred_.push_back({slot, frame});
+  deferred_.push_back({slot, frame, std::move(landed)});
 }
 
-void ServerConnection::Process(std::span<const std::byte> frame) {
+void ServerConnection::Process(std::span<const std::byte> frame, Buffer landed) {
   const auto& header = *reinterpret_cast<const RequestHeader*>(frame.data());
   const uint32_t call_id = header.frame.call_id;
   poller_.CountCall();
@@ -169,12 +204,7 @@ void ServerConnection::Process(std::span<const std::byte> frame) {
   call->connection = this;
   call->id = call_id;
   call->context.Reset(deadline_ns);
-  if (!method->descriptor->request->parse(call->messages.request,
-                                          frame.subspan(sizeof(RequestHeader)))) [[unlikely]] {
-    SendStatus(call_id, absl::InvalidArgumentError(absl::StrCat(
-                            "the request of ", ToAbsl(method->descriptor->full_name),
-                            " is not a message of the expected type: are both sides built from "
-                            "the same schema?")));
+  if (!Read(call, frame, std::move(landed))) [[unlikely]] {
     poller_.calls().Return(call);
     return;
   }
@@ -183,6 +213,35 @@ void ServerConnection::Process(std::span<const std::byte> frame) {
   } else {
     RunOnExecutor(call);
   }
+}
+
+// False: not such a request, or no memory for it; answered.
+bool ServerConnection::Read(ServerCall* call, std::span<const std::byte> frame, Buffer landed) {
+  const Codec& codec = *call->method->descriptor->request;
+  absl::Status status;
+  if (landed.block() == nullptr &&
+      reinterpret_cast<const FrameHeader*>(frame.data())->flags == 0) [[likely]] {
+    if (codec.parse(call->messages.request, frame.subspan(sizeof(RequestHeader)))) [[likely]] {
+      return true;
+    }
+    status = absl::InvalidArgumentError("");
+  } else {
+    FrameBody body(frame, landed.block() != nullptr);
+    if (body.has_reply_zone()) call->reply_zone = body.reply_zone();
+    uint64_t copied = 0;
+    status = ReadBody(*endpoint_, frame, landed.block() != nullptr ? &landed : nullptr, codec,
+                      call->messages.request, call->context.mutable_attachments(), &copied);
+    poller_.payload().AddCopied(copied);
+    CountPayload();
+    if (status.ok()) return true;
+  }
+  if (absl::IsInvalidArgument(status)) {
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "the request of ", ToAbsl(call->method->descriptor->full_name),
+        " is not a message of the expected type: are both sides built from the same schema?"));
+  }
+  SendStatus(call->id, status);
+  return false;
 }
 
 void ServerConnection::RunInline(ServerCall* call) {
@@ -248,18 +307,31 @@ void ServerConnection::FinishOnPoller(ServerCall* call) {
 void ServerConnection::DeadlineOnPoller(ServerCall* call) {
   poller_.CountDeadline();
   call->context.Cancel();
-  // Without room to send the caller's own timer has to do.
-  if (!call->answered && endpoint_ != nullptr && endpoint_->CanSend()) {
-    SendStatus(call->id, DeadlinePassed());
+  // Without room to send the caller's own timer has to do, unless the caller wants its zone back.
+  if (!call->answered && endpoint_ != nullptr) {
+    if (endpoint_->CanSend()) {
+      SendStatus(call->id, DeadlinePassed());
+    } else if (call->reply_zone.immediate != 0) {
+      SendStatusSoon(call->id, DeadlinePassed());
+    }
   }
   call->answered = true;
 }
 
+// A call that has a zone of the client's is answered all the same: that gives the zone back.
 void ServerConnection::OnCancel(uint32_t call_id) {
+  const auto cancelled = [] { return absl::CancelledError("the caller cancelled the call"); };
   for (ServerCall* call = calls_; call != nullptr; call = call->next) {
     if (call->id != call_id) continue;
     call->context.Cancel();
-    call->answered = true;
+    if (!std::exchange(call->answered, true) && call->reply_zone.immediate != 0) {
+      SendStatusSoon(call_id, cancelled());
+    }
+    return;
+  }
+  endpoint_->DropWant(call_id);
+  if (endpoint_->AbortPayload(call_id)) {
+    SendStatusSoon(call_id, cancelled());
     return;
   }
   // Not started yet: it never will be.
@@ -268,7 +340,10 @@ void ServerConnection::OnCancel(uint32_t call_id) {
     return reinterpret_cast<const FrameHeader*>(deferred.frame.data())->call_id == call_id;
   });
   if (found == deferred_.end()) return;
-  endpoint_->ReleaseReceive(found->slot);
+  if (FrameBody(found->frame, found->slot == kNoSlot).has_reply_zone()) {
+    SendStatusSoon(call_id, cancelled());
+  }
+  if (found->slot != kNoSlot) endpoint_->ReleaseReceive(found->slot);
   deferred_.erase(found);
 }
 
@@ -293,37 +368,87 @@ void ServerConnection::RemoveCall(ServerCall* call) {
 // ---- Responses. All REQUIRE that the endpoint can send. ----
 
 void ServerConnection::Answer(ServerCall* call) {
+  // Before the answer: the client, when it has that, finds zones granted for its next request.
+  call->DropRequestPayload();
+  endpoint_->RegrantZones();
   if (call->context.deadline_ns() != ServerContext::kNoDeadline &&
       poller_.poller().NowNs() >= call->context.deadline_ns()) [[unlikely]] {
     if (!absl::IsDeadlineExceeded(call->status)) poller_.CountDeadline();
-    SendStatus(call->id, DeadlinePassed());
+    SendStatusSoon(call->id, DeadlinePassed());
     return;
   }
   if (call->status.ok()) [[likely]] {
-    SendResponse(call->id, *call->method->descriptor, call->messages.response);
+    SendResponse(call);
   } else {
-    SendStatus(call->id, call->status);
+    SendStatusSoon(call->id, call->status);
   }
 }
 
-void ServerConnection::SendResponse(uint32_t call_id, const MethodDescriptor& method,
-                                    const void* response) {
-  const size_t message_bytes = method.response->byte_size(response);
+void ServerConnection::SendResponse(ServerCall* call) {
+  const Codec& codec = *call->method->descriptor->response;
+  const void* const response = call->messages.response;
+  const size_t message_bytes = codec.byte_size(response);
   const size_t bytes = sizeof(ResponseHeader) + message_bytes;
-  if (bytes > endpoint_->frame_bytes_max()) [[unlikely]] {
-    SendStatus(call_id,
-               absl::ResourceExhaustedError(absl::StrCat(
-                   "the response has ", message_bytes, " bytes and one slot takes ",
-                   endpoint_->frame_bytes_max() - sizeof(ResponseHeader),
-                   ": raise EndpointOptions::slot_bytes on both sides, or answer with less")));
+  if (bytes > endpoint_->frame_bytes_max() || codec.collect != nullptr ||
+      !call->context.mutable_response_attachments()->empty()) [[unlikely]] {
+    SendLongResponse(call, message_bytes);
     return;
   }
   std::byte* memory = endpoint_->Reserve(bytes);
-  DCHECK(memory != nullptr);
+  if (memory == nullptr) [[unlikely]] {  // Granting zones took the room.
+    SendLongResponse(call, message_bytes);
+    return;
+  }
   WriteResponseFields(memory, /*status_code=*/0);
-  method.response->write(response, {memory + sizeof(ResponseHeader), message_bytes});
-  endpoint_->Commit(FrameKind::kResponse, call_id);
+  codec.write(response, {memory + sizeof(ResponseHeader), message_bytes});
+  endpoint_->Commit(FrameKind::kResponse, call->id);
   poller_.poller().WantService(endpoint_.get());
+}
+
+// One with attachments, or too long for a slot.
+void ServerConnection::SendLongResponse(ServerCall* call, size_t message_bytes) {
+  OutgoingBody body;
+  body.codec = call->method->descriptor->response;
+  body.message = call->messages.response;
+  body.message_bytes = message_bytes;
+  if (body.codec->collect != nullptr) body.codec->collect(body.message, &body.attachments);
+  for (Attachment& attachment : *call->context.mutable_response_attachments()) {
+    body.attachments.push_back(std::move(attachment));
+  }
+  poller_.poller().WantService(endpoint_.get());
+  const size_t bytes = body.SlotBytes(sizeof(ResponseHeader));
+  std::byte* const memory =
+      bytes <= endpoint_->frame_bytes_max() ? endpoint_->Reserve(bytes) : nullptr;
+  if (memory != nullptr) {
+    WriteResponseFields(memory, /*status_code=*/0);
+    WriteSlotBody(body, memory + sizeof(ResponseHeader));
+    poller_.payload().AddCopied(body.attachment_bytes());
+    endpoint_->Commit(FrameKind::kResponse, call->id, body.flags());
+    return;
+  }
+  absl::StatusOr<OutgoingFrame> frame = MakeLandingFrame(
+      *endpoint_, FrameKind::kResponse, call->id, sizeof(ResponseHeader), body);
+  absl::Status status = frame.status();
+  if (status.ok()) {
+    WriteResponseFields(FrameOf(*frame), /*status_code=*/0);
+    frame->zone = call->reply_zone;
+    status = endpoint_->SendPayload(*std::move(frame));
+  }
+  if (!status.ok()) SendStatusSoon(call->id, std::move(status));
+}
+
+void ServerConnection::SendStatusSoon(uint32_t call_id, absl::Status status) {
+  if (late_statuses_.empty() && endpoint_->CanSend()) {
+    SendStatus(call_id, status);
+    return;
+  }
+  late_statuses_.push_back({call_id, std::move(status)});
+  endpoint_->WantWritable();
+  poller_.poller().WantService(endpoint_.get());
+}
+
+void ServerConnection::CountPayload() {
+  poller_.payload().Add(endpoint_->payload_counters(), &payload_told_);
 }
 
 void ServerConnection::SendStatus(uint32_t call_id, const absl::Status& status) {

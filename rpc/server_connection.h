@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -54,11 +55,16 @@ class ServerConnection final : private Endpoint::Handler {
   void OnEvent(ConnectionEvent& event, const Hello& hello);
   // Endpoint::Handler.
   Endpoint::Disposition OnFrame(uint32_t slot, std::span<const std::byte> frame) override;
+  void OnLanded(Buffer frame) override;
+  void OnPayloadDenied(uint32_t call_id, const absl::Status& why) override;
   void OnWritable() override;
   void OnClosed(const absl::Status& why) override;
   bool AwaitsPeer() const override { return calls_in_flight_ > 0; }
 
-  void Process(std::span<const std::byte> frame);
+  bool MustDefer() const;
+  // `landed`: what `frame` is in, unless it is in a slot.
+  void Process(std::span<const std::byte> frame, Buffer landed);
+  bool Read(ServerCall* call, std::span<const std::byte> frame, Buffer landed);
   void RunInline(ServerCall* call);
   void RunOnExecutor(ServerCall* call);
   static void Run(ServerCall* call);
@@ -67,21 +73,26 @@ class ServerConnection final : private Endpoint::Handler {
   void OnCancel(uint32_t call_id);
 
   void Answer(ServerCall* call);
-  void SendResponse(uint32_t call_id, const MethodDescriptor& method, const void* response);
+  void SendResponse(ServerCall* call);
+  void SendLongResponse(ServerCall* call, size_t message_bytes);
+  // Sends it as soon as there is room, whatever comes before it: it gives back a zone of the client.
+  void SendStatusSoon(uint32_t call_id, absl::Status status);
+  void CountPayload();
   void SendStatus(uint32_t call_id, const absl::Status& status);
   void ReturnInFlight(ServerCall* call);
   void DropUnanswered();
   void AddCall(ServerCall* call);
   void RemoveCall(ServerCall* call);
 
-  // A request that waits in its receive slot.
+  // A request that waits in its receive slot, or where it landed.
   struct Deferred {
     uint32_t slot;
     std::span<const std::byte> frame;
+    Buffer landed;
   };
   bool HasDeferred() const { return deferred_first_ < deferred_.size(); }
-  void Defer(uint32_t slot, std::span<const std::byte> frame);
-  Deferred TakeDeferred() { return deferred_[deferred_first_++]; }
+  void Defer(uint32_t slot, std::span<const std::byte> frame, Buffer landed);
+  Deferred TakeDeferred() { return std::move(deferred_[deferred_first_++]); }
 
   ServerPoller& poller_;
   std::unique_ptr<Endpoint> endpoint_;
@@ -89,6 +100,13 @@ class ServerConnection final : private Endpoint::Handler {
   // means that it never allocates and seldom moves them.
   std::vector<Deferred> deferred_;
   size_t deferred_first_ = 0;
+  // Statuses that found no room to send, and must not be lost.
+  struct LateStatus {
+    uint32_t call_id;
+    absl::Status status;
+  };
+  std::vector<LateStatus> late_statuses_;
+  PayloadCounters payload_told_;        // What the poller's statistics have.
   std::deque<ServerCall*> unanswered_;  // Executor calls that ended and found no room to send.
   ServerCall* calls_ = nullptr;         // Those on the executor.
   uint32_t calls_in_flight_ = 0;

@@ -8,6 +8,9 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <utility>
+
+#include "verbena/rpc/attachment.h"
 
 namespace verbena {
 
@@ -30,12 +33,24 @@ class ServerContext {
     return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline_ns_));
   }
 
+  // What the caller attached to its request (ClientContext::AddAttachment), where the device put it.
+  // A Buffer that is kept longer than the call keeps its memory.
+  const AttachmentList& attachments() const { return attachments_; }
+  // Sends `buffer` with the response, if that is OK. Nothing is copied, unless all is so short that
+  // it goes in a slot. Leave the memory alone from now on, until the Buffer's last reference (which
+  // the library holds while it sends) is gone.
+  void AddResponseAttachment(Buffer buffer) {
+    response_attachments_.push_back({std::move(buffer), 0});
+  }
+
   // For the server.
   static constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
   void Reset(int64_t deadline_ns) {
     deadline_ns_ = deadline_ns;
     cancelled_.store(false, std::memory_order_relaxed);
   }
+  AttachmentList* mutable_attachments() { return &attachments_; }
+  AttachmentList* mutable_response_attachments() { return &response_attachments_; }
   void Cancel() { cancelled_.store(true, std::memory_order_release); }
   int64_t deadline_ns() const { return deadline_ns_; }
 
@@ -48,6 +63,8 @@ class ServerContext {
 
   int64_t deadline_ns_ = kNoDeadline;
   std::atomic<bool> cancelled_{false};
+  AttachmentList attachments_;
+  AttachmentList response_attachments_;
 };
 
 }  // namespace verbena

@@ -12,17 +12,18 @@ namespace verbena {
 ServerPoller::ServerPoller(const ServerOptions& options, const MethodTable& methods)
     : options_(options), methods_(methods), calls_(methods.size()) {}
 
-absl::StatusOr<std::unique_ptr<ServerPoller>> ServerPoller::Create(Device& device,
+absl::StatusOr<std::unique_ptr<ServerPoller>> ServerPoller::Create(std::shared_ptr<Device> device,
                                                                    const ServerOptions& options,
                                                                    const MethodTable& methods,
                                                                    int cpu) {
   std::unique_ptr<ServerPoller> self(new ServerPoller(options, methods));
   const uint64_t completions =
       uint64_t{options.connections_max} * Endpoint::CompletionsMax(options.endpoint);
-  auto poller = Poller::Create(device,
-                               static_cast<uint32_t>(std::min<uint64_t>(
-                                   completions, device.capabilities().completion_queue_depth_max)),
-                               self->clock_);
+  auto poller =
+      Poller::Create(*device,
+                     static_cast<uint32_t>(std::min<uint64_t>(
+                         completions, device->capabilities().completion_queue_depth_max)),
+                     self->clock_, device);
   if (!poller.ok()) return poller.status();
   self->poller_ = *std::move(poller);
   self->driver_ = std::make_unique<PollerDriver>(*self->poller_, options.poll,

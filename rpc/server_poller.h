@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "verbena/base/clock.h"
 #include "verbena/base/single_writer_counter.h"
+#include "verbena/rpc/payload_statistics.h"
 #include "verbena/rpc/server.h"
 #include "verbena/rpc/server_call.h"
 #include "verbena/rpc/server_connection.h"
@@ -33,12 +34,13 @@ struct ServerPollerCounters {
   SingleWriterCounter protocol_errors;
   SingleWriterCounter peers_lost;
   SingleWriterCounter receiver_not_ready;
+  PayloadStatistics payload;
 };
 
 class ServerPoller {
  public:
-  // `options`, `methods` and `device` must outlive it. Starts the thread.
-  static absl::StatusOr<std::unique_ptr<ServerPoller>> Create(Device& device,
+  // `options` and `methods` must outlive it. Starts the thread.
+  static absl::StatusOr<std::unique_ptr<ServerPoller>> Create(std::shared_ptr<Device> device,
                                                               const ServerOptions& options,
                                                               const MethodTable& methods, int cpu);
   // Closes what is open, drains, joins. The listeners that feed it are gone by then.
@@ -70,6 +72,7 @@ class ServerPoller {
   void CountDeadline() { counters_.deadlines.Add(1); }
   void CountProtocolError() { counters_.protocol_errors.Add(1); }
   void CountPeerLost() { counters_.peers_lost.Add(1); }
+  PayloadStatistics& payload() { return counters_.payload; }
   void CountReceiverNotReady(uint64_t count) { counters_.receiver_not_ready.Add(count); }
 
  private:

@@ -97,7 +97,7 @@ absl::StatusOr<ServerRuntime::Group*> ServerRuntime::GroupFor(const Address& add
   for (uint32_t i = 0; i < options_.poller_count; ++i) {
     const int cpu =
         options_.poller_cpus.empty() ? -1 : options_.poller_cpus[i % options_.poller_cpus.size()];
-    auto poller = ServerPoller::Create(*group->device, options_, methods_, cpu);
+    auto poller = ServerPoller::Create(group->device, options_, methods_, cpu);
     if (!poller.ok()) return poller.status();
     group->pollers.push_back(*std::move(poller));
   }
@@ -250,6 +250,7 @@ ServerStatistics ServerRuntime::StatisticsLocked() const {
     result.protocol_errors += counters.protocol_errors.value();
     result.peers_lost += counters.peers_lost.value();
     result.receiver_not_ready += counters.receiver_not_ready.value();
+    counters.payload.AddTo(&result);
   });
   return result;
 }

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include "verbena/rpc/attachment.h"
 #include "verbena/rpc/channel.h"
 #include "verbena/rpc/client_context.h"
 #include "verbena/rpc/executor.h"
@@ -11,3 +12,6 @@
 #include "verbena/rpc/server_context.h"
 #include "verbena/rpc/service.h"
 #include "verbena/rpc/unary_call.h"
+#include "verbena/transport/buffer.h"
+#include "verbena/transport/buffer_pool.h"
+#include "verbena/transport/memory_budget.h"

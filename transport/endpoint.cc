@@ -32,13 +32,15 @@ Opcode ProbeOpcode(const Capabilities& can) {
 
 }  // namespace
 
-Endpoint::Endpoint(const EndpointOptions& options, EndpointId id, Handler* handler)
+Endpoint::Endpoint(const EndpointOptions& options, EndpointId id, EndpointHost* host,
+                   Handler* handler)
     : options_(options),
       id_(id),
       send_depth_(options.ring_depth),
       send_slots_(options.send_slots()),
       signal_interval_(std::min(kSignalIntervalMax, options.ring_depth / 4)),
       repost_batch_(std::min(kRepostBatchMax, options.ring_depth / 8)),
+      host_(host),
       send_memory_(nullptr, &std::free),
       handler_(handler),
       watch_(options.detection_time) {}
@@ -51,11 +53,12 @@ uint32_t Endpoint::CompletionsMax(const EndpointOptions& options) {
          + kDrainMarkers + kProbes;
 }
 
-absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Create(Device& device, CompletionQueue& queue,
-                                                           const EndpointOptions& options,
-                                                           EndpointId id, Handler* handler) {
+absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Create(
+    Device& device, std::shared_ptr<const void> device_owner, CompletionQueue& queue,
+    const EndpointOptions& options, EndpointId id, EndpointHost* host, Handler* handler) {
   if (absl::Status status = options.Validate(); !status.ok()) return status;
-  std::unique_ptr<Endpoint> endpoint(new Endpoint(options, id, handler));
+  std::unique_ptr<Endpoint> endpoint(new Endpoint(options, id, host, handler));
+  endpoint->device_owner_ = std::move(device_owner);
   if (absl::Status status = endpoint->Allocate(device, queue); !status.ok()) return status;
   if (absl::Status status = endpoint->PostRing(); !status.ok()) return status;
   return endpoint;
@@ -65,6 +68,7 @@ absl::Status Endpoint::Allocate(Device& device, CompletionQueue& queue) {
   auto domain = device.AllocateProtectionDomain();
   if (!domain.ok()) return domain.status();
   domain_ = *std::move(domain);
+  capabilities_ = &device.capabilities();
 
   // The device writes into the receive slots, so they are memory of its liking. Relaxed ordering: a
   // slot is read only after its completion, so within it the NIC may write as PCI Express likes.
@@ -144,6 +148,7 @@ void Endpoint::Open(const Hello& peer, Side side) {
   credits_ = CreditAccount(peer.ring_depth, options_.ring_depth);
   credits_.Reposted(reposted);
   frame_bytes_max_ = std::min(options_.slot_bytes, peer.slot_bytes);
+  side_ = side;
   state_ = State::kOpen;
   if (!connecting_side_sends_first_) return;
   if (side == Side::kConnecting) {
@@ -175,9 +180,9 @@ std::byte* Endpoint::Reserve(size_t bytes, CreditClass credit_class) {
   return reserved_;
 }
 
-void Endpoint::Commit(FrameKind kind, uint32_t call_id) {
+void Endpoint::Commit(FrameKind kind, uint32_t call_id, uint8_t flags) {
   DCHECK(reserved_ != nullptr) << "Commit without Reserve";
-  WriteFrameHeader(reserved_, kind, credits_.TakeUnreported(), call_id);
+  WriteFrameHeader(reserved_, kind, flags, credits_.TakeUnreported(), call_id);
   credits_.Spend();
 
   ++sends_posted_;
@@ -186,10 +191,10 @@ void Endpoint::Commit(FrameKind kind, uint32_t call_id) {
     ++slots_used_;
     ++slots_unsignaled_;
   }
-  SendFlags flags = reserved_inline_ ? kSendInline : 0;
+  SendFlags send_flags = reserved_inline_ ? kSendInline : 0;
   // Half of the slots: the other half keeps the sender going until the completion is polled.
   if (sends_unsignaled_ >= signal_interval_ || slots_unsignaled_ * 2 >= send_slots_) {
-    flags |= kSendSignaled;
+    send_flags |= kSendSignaled;
     sends_unsignaled_ = 0;
     slots_unsignaled_ = 0;
   }
@@ -197,7 +202,7 @@ void Endpoint::Commit(FrameKind kind, uint32_t call_id) {
   send_entries_[pending_] = {reinterpret_cast<uint64_t>(reserved_), reserved_bytes_,
                              send_region_->local_key()};
   SendWorkRequest& request = send_requests_[pending_];
-  request.flags = flags;
+  request.flags = send_flags;
   request.wr_id = WorkRequestId::Send(id_, sends_posted_, slots_used_).value();
   ++pending_;
   reserved_ = nullptr;
@@ -213,6 +218,7 @@ void Endpoint::PostPending() {
 
 void Endpoint::Service() {
   if (state_ == State::kDraining) return;
+  if (payload_ != nullptr) ServicePayload();
   if (want_writable_ && CanSend()) {
     want_writable_ = false;
     if (handler_ != nullptr) handler_->OnWritable();
@@ -248,7 +254,8 @@ void Endpoint::SendGrant() {
 bool Endpoint::LookAtPeer(int64_t now_ns) {
   if (state_ != State::kOpen || !watch_.enabled()) return false;
   const auto awaited = [this] {
-    return want_writable_ || (handler_ != nullptr && handler_->AwaitsPeer());
+    return want_writable_ || (payload_ != nullptr && payload_->sender.in_flight() != 0) ||
+           (handler_ != nullptr && handler_->AwaitsPeer());
   };
   const PeerWatch::Verdict verdict = watch_.Look(now_ns, heard_, awaited);
   if (verdict == PeerWatch::Verdict::kAsk && MaySend()) PostProbe();
@@ -292,7 +299,11 @@ void Endpoint::OnCompletion(const WorkCompletion& completion) {
     OnSent(id);
   } else {
     ++heard_;
-    OnReceive(id.slot(), completion.byte_length);
+    if (completion.opcode == CompletionOpcode::kRecvWriteWithImm) [[unlikely]] {
+      OnImmediate(id.slot(), completion.imm_data);
+    } else {
+      OnReceive(id.slot(), completion.byte_length);
+    }
   }
 }
 
@@ -300,6 +311,10 @@ void Endpoint::OnSent(WorkRequestId id) {
   sends_retired_ = id.SendCount(sends_retired_);
   slots_retired_ = id.SlotCount(slots_retired_);
   if (id.is_probe()) probe_outstanding_ = false;
+  if (payload_ != nullptr) {
+    payload_->sender.OnRetired(sends_retired_);
+    payload_->receiver.OnRetired(sends_retired_);
+  }
   if (success_is_answer_ || id.is_probe()) ++heard_;
   if (state_ == State::kClosing) OnSentWhileClosing(id.is_probe());
 }
@@ -327,14 +342,28 @@ void Endpoint::OnReceive(uint32_t slot, uint32_t bytes) {
     return;
   }
   switch (header.kind) {
-    case FrameKind::kRequest:
     case FrameKind::kResponse:
+      if (payload_ != nullptr && payload_->receiver.has_call_zones()) {
+        payload_->receiver.OnCallAnswered(header.call_id);
+      }
+      [[fallthrough]];
+    case FrameKind::kRequest:
     case FrameKind::kCancel:
       if (handler_ != nullptr && handler_->OnFrame(slot, frame) == Disposition::kKept) {
         return;
       }
       break;
     case FrameKind::kGrant:
+      break;
+    case FrameKind::kZone:
+    case FrameKind::kWantZone:
+    case FrameKind::kRecallZone:
+    case FrameKind::kReturnZone:
+    case FrameKind::kLanded:
+      if (const FrameDefect defect = OnZoneFrame(frame); defect != FrameDefect::kNone) {
+        FailProtocol(defect);
+        return;
+      }
       break;
     case FrameKind::kClose:
       OnClose(*reinterpret_cast<const CloseHeader*>(frame.data()));

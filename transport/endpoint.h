@@ -6,6 +6,8 @@
 //
 //   Reserve -> fill in place -> Commit        one frame; posted at once or batched until Service
 //   OnCompletion -> Handler::OnFrame          one frame received; read in place
+//   SendPayload -> zone -> chunks             one message that goes by RDMA WRITE (payload_path.h)
+//   immediate -> Handler::OnLanded            one message that came so; read where it landed
 //   LookAtPeer -> probe -> suspicion -> Fail  a peer that vanished
 //   Fail or Close -> ... -> drained()         nothing of it is the device's any more
 //
@@ -19,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,14 +30,16 @@
 #include "absl/status/statusor.h"
 #include "verbena/transport/credit_account.h"
 #include "verbena/transport/device.h"
+#include "verbena/transport/endpoint_host.h"
 #include "verbena/transport/endpoint_options.h"
+#include "verbena/transport/payload_path.h"
 #include "verbena/transport/peer_watch.h"
 #include "verbena/transport/wire_format.h"
 #include "verbena/transport/work_request_id.h"
 
 namespace verbena {
 
-class Endpoint {
+class Endpoint final : private PayloadPort {
  public:
   enum class Disposition {
     kConsumed,  // The receive slot is posted again.
@@ -46,6 +51,22 @@ class Endpoint {
    public:
     // A valid request, response or cancel. `frame` is the receive slot itself, 8-byte aligned.
     virtual Disposition OnFrame(uint32_t slot, std::span<const std::byte> frame) = 0;
+    // A valid request or response that landed in registered memory, which the peer can't change any
+    // more. `frame` may be kept as long as wanted.
+    virtual void OnLanded(Buffer frame) {
+      (void)frame;
+      LOG(DFATAL) << "a message landed at a layer that takes none";
+    }
+    // The peer has a message of this call that is too long for a slot. False: nobody waits for it.
+    virtual bool OnZoneWanted(uint32_t call_id) {
+      (void)call_id;
+      return true;
+    }
+    // A message of this call that was to be sent, or was to come, does not find the memory it needs.
+    virtual void OnPayloadDenied(uint32_t call_id, const absl::Status& why) {
+      (void)call_id;
+      LOG(DFATAL) << "a message was denied at a layer that has none: " << why;
+    }
     // After WantWritable(): a data frame of any length can be reserved now.
     virtual void OnWritable() = 0;
     // Once, and the last call: the connection is over and why. Slots that were kept are gone.
@@ -65,9 +86,10 @@ class Endpoint {
   // send the moment it is connected. Slow: registers memory. `handler` must outlive the endpoint
   // or be taken away by Detach().
   // Errors: INVALID_ARGUMENT (options), RESOURCE_EXHAUSTED (a device limit, named).
-  static absl::StatusOr<std::unique_ptr<Endpoint>> Create(Device& device, CompletionQueue& queue,
-                                                          const EndpointOptions& options,
-                                                          EndpointId id, Handler* handler);
+  // `device_owner` is kept as long as any Buffer that landed here.
+  static absl::StatusOr<std::unique_ptr<Endpoint>> Create(
+      Device& device, std::shared_ptr<const void> device_owner, CompletionQueue& queue,
+      const EndpointOptions& options, EndpointId id, EndpointHost* host, Handler* handler);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -100,7 +122,7 @@ class Endpoint {
   std::byte* Reserve(size_t bytes, CreditClass credit_class = CreditClass::kData);
   // Writes the FrameHeader of the reserved frame and sends it: at once, or when batching at the
   // next Service() or when a batch is full.
-  void Commit(FrameKind kind, uint32_t call_id);
+  void Commit(FrameKind kind, uint32_t call_id, uint8_t flags = 0);
   void WantWritable() { want_writable_ = true; }
 
   // Tells the handler if it may write, posts what is queued, and does ServiceIdle's work if that
@@ -112,6 +134,37 @@ class Endpoint {
   // message.
   void ServiceIdle();
   bool WantsIdleService() const { return released_.size() >= repost_batch_; }
+
+  // ---- Messages that go by RDMA WRITE ----
+
+  // Memory to put a message together in, or to copy one to. Slow the first time.
+  // Errors: RESOURCE_EXHAUSTED naming the budget.
+  absl::StatusOr<Buffer> TakeStaging(size_t bytes);
+  // Sends a message, which began with a LandingPrefix: asks for a zone if there is none, then writes
+  // it in chunks. Only when it can't be sent is that told, by OnPayloadDenied.
+  // Errors: RESOURCE_EXHAUSTED (its memory can't be registered).
+  absl::Status SendPayload(OutgoingFrame frame);
+  // Gives up a message that was given to SendPayload. True: the peer never sees it.
+  bool AbortPayload(uint32_t call_id);
+  // A zone for the response to a call that is about to be sent. None: not at once.
+  std::optional<ZoneGrant> GrantReplyZone(uint32_t call_id, uint64_t bytes);
+  // The call has ended on both sides: its zones, if there are any left, are of no more use.
+  void EndCall(uint32_t call_id);
+  // The call has ended here, and the peer does not know: what it writes from now on nobody sees.
+  void AbandonCall(uint32_t call_id);
+  // The peer has given up a call: it waits for no zone.
+  void DropWant(uint32_t call_id);
+  // Buffers have been let go of: zones may be granted again at once.
+  void RegrantZones();
+  // Of this connection. All zero before its first such message.
+  PayloadCounters payload_counters() const {
+    return payload_ != nullptr ? payload_->counters : PayloadCounters();
+  }
+  uint64_t payload_bytes() const { return payload_ != nullptr ? payload_->bytes() : 0; }
+  // Time passes: what waits too long, what is idle. 0: nothing to tend, else call again so soon.
+  int64_t Tend(int64_t now_ns);
+  // More was posted than one step may take, and can be continued at once.
+  bool WantsService() const { return payload_ != nullptr && payload_->sender.CanProgress(); }
 
   // ---- The peer that may have vanished ----
 
@@ -160,7 +213,7 @@ class Endpoint {
  private:
   enum class State { kConnecting, kOpen, kClosing, kDraining };
 
-  Endpoint(const EndpointOptions& options, EndpointId id, Handler* handler);
+  Endpoint(const EndpointOptions& options, EndpointId id, EndpointHost* host, Handler* handler);
   absl::Status Allocate(Device& device, CompletionQueue& queue);
   absl::Status PostRing();
 
@@ -170,6 +223,25 @@ class Endpoint {
   }
   uint32_t SendQueueFree() const { return send_depth_ - (sends_posted_ - sends_retired_); }
   bool SendSlotFree() const { return slots_used_ - slots_retired_ < send_slots_; }
+  // PayloadPort.
+  bool CanPost(bool credit) const override;
+  uint32_t Post(SendWorkRequest& request, bool credit) override;
+  void SendNote(FrameKind kind, uint32_t call_id, const void* frame, size_t bytes) override;
+  void OnDefect(FrameDefect defect) override {
+    if (state_ == State::kOpen) FailProtocol(defect);
+  }
+  bool MakeInBackground(uint32_t size_class) override;
+  bool RegisterInBackground(const Buffer& buffer) override;
+
+  PayloadPath& payload();
+  FrameDefect OnZoneFrame(std::span<const std::byte> frame);
+  FrameDefect OnWantZone(const WantZoneHeader& want);
+  void OnImmediate(uint32_t slot, uint32_t immediate);
+  bool TrySendNote(FrameKind kind, uint32_t call_id, const void* frame, size_t bytes);
+  void FlushNotes();
+  void ServicePayload();
+  void TellPayloadEvents();
+
   void PostPending();
   void PostReleased();
   // Frames may come before Open: what they return is reported after it.
@@ -202,15 +274,21 @@ class Endpoint {
   bool success_is_answer_ = false;  // Capabilities::error_tells_sender.
   bool connecting_side_sends_first_ = false;
 
-  // Order matters: regions go after the queue pair that uses them, the domain last.
-  std::unique_ptr<ProtectionDomain> domain_;
+  EndpointHost* const host_;
+  const Capabilities* capabilities_ = nullptr;
+  std::shared_ptr<const void> device_owner_;
+
+  // Order matters: regions and windows go after the queue pair that uses them, the domain last.
+  std::shared_ptr<ProtectionDomain> domain_;
   std::unique_ptr<MemoryRegion> receive_memory_;
   std::unique_ptr<std::byte, void (*)(void*)> send_memory_;
   std::unique_ptr<MemoryRegion> send_region_;
+  std::unique_ptr<PayloadPath> payload_;  // Null: never needed so far.
   std::unique_ptr<QueuePair> queue_pair_;
 
   Handler* handler_;
   State state_ = State::kConnecting;
+  Side side_ = Side::kConnecting;
   bool closed_told_ = false;
   bool want_writable_ = false;
   size_t frame_bytes_max_ = 0;
@@ -245,6 +323,15 @@ class Endpoint {
     std::array<std::byte, 256> bytes;
   };
   std::array<InlineSlot, kPostBatchBound> inline_slots_;
+
+  // Frames of the payload path that found no room. In order.
+  struct Note {
+    FrameKind kind;
+    uint32_t call_id;
+    uint32_t bytes;
+    std::array<std::byte, sizeof(ZoneHeader)> frame;
+  };
+  std::vector<Note> notes_;
 
   // Receives to be posted again, and how each slot is posted.
   std::vector<RecvWorkRequest> released_;

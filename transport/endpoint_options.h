@@ -7,8 +7,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
+#include "verbena/transport/memory_budget.h"
 
 namespace verbena {
 
@@ -36,6 +38,13 @@ struct EndpointOptions {
   // per detection time where somebody waits, one otherwise) and mistakes a hiccup of the network
   // for an end.
   std::chrono::milliseconds detection_time{1000};
+
+  // Registered memory for messages that go by RDMA WRITE: what landed here and is not let go of yet,
+  // what may land, and what is being sent of messages without Buffers. Bytes. A message that does
+  // not fit gets RESOURCE_EXHAUSTED; one that would fit but for others waits for some seconds.
+  uint64_t payload_bytes_max = uint64_t{4} << 30;
+  // The same for all connections that share it, and BufferPools. Null: MemoryBudget::OfProcess().
+  std::shared_ptr<MemoryBudget> process_budget = nullptr;
 
   // Memory of one connection:
   //   receive slots   ring_depth x (slot_bytes + kSlotColourBytes)

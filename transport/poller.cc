@@ -3,6 +3,7 @@
 #include "verbena/transport/poller.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,13 +12,15 @@
 namespace verbena {
 
 Poller::Poller(Device& device, const Clock& clock)
-    : device_(device), clock_(clock), tasks_(kTasksMax), timers_(clock.NowNs()), look_timer_(this) {
+    : device_(device), clock_(clock), tasks_(kTasksMax), timers_(clock.NowNs()), tend_timer_(this), look_timer_(this) {
   housekeeping_ticks_ = cycles_.NsToTicks(kHousekeepingNs);
 }
 
 absl::StatusOr<std::unique_ptr<Poller>> Poller::Create(Device& device, uint32_t completions_max,
-                                                       const Clock& clock) {
+                                                       const Clock& clock,
+                                                       std::shared_ptr<const void> device_owner) {
   std::unique_ptr<Poller> poller(new Poller(device, clock));
+  poller->device_owner_ = std::move(device_owner);
   auto channel = device.CreateCompletionChannel();
   if (!channel.ok()) return channel.status();
   poller->channel_ = *std::move(channel);
@@ -34,6 +37,7 @@ Poller::~Poller() {
   for (Grave& grave : graves_) Free(*grave.endpoint);
   graves_.clear();
   timers_.Cancel(&look_timer_);
+  timers_.Cancel(&tend_timer_);
   CHECK(registrations_.empty()) << "an endpoint outlives its poller";
 }
 
@@ -41,8 +45,9 @@ size_t Poller::RunOnce() {
   if (!service_list_.empty()) ServiceEndpoints();
   const size_t count = PollCompletions();
   for (size_t i = 0; i < count; ++i) Dispatch(completions_[i], /*batching=*/i + 1 < count);
-  if (!service_list_.empty()) ServiceEndpoints();
-  size_t work = count + RunTasks();
+  bool goes_on = false;
+  if (!service_list_.empty()) goes_on = ServiceEndpoints();
+  size_t work = count + RunTasks() + (goes_on ? 1 : 0);
   if (++steps_ >= kStepsPerClock) {
     steps_ = 0;
     const uint64_t now = cycles_.ReadTicks();
@@ -76,15 +81,21 @@ void Poller::Dispatch(const WorkCompletion& completion, bool batching) {
   entry.endpoint->OnCompletion(completion);
 }
 
-void Poller::ServiceEndpoints() {
+bool Poller::ServiceEndpoints() {
   // Service may ask for more service; that is for the next step.
   std::swap(service_list_, servicing_);
+  bool goes_on = false;
   for (Endpoint* endpoint : servicing_) {
     endpoint->service_pending = false;
     endpoint->Service();
     if (endpoint->WantsIdleService()) WantIdleService(endpoint);
+    if (endpoint->WantsService()) [[unlikely]] {
+      goes_on = true;
+      WantService(endpoint);
+    }
   }
   servicing_.clear();
+  return goes_on;
 }
 
 void Poller::WantIdleService(Endpoint* endpoint) {
@@ -163,7 +174,8 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Poller::CreateEndpoint(
   if (!broken_.ok()) return broken_;
   absl::StatusOr<EndpointId> id = AllocateId();
   if (!id.ok()) return id.status();
-  auto endpoint = Endpoint::Create(device_, *completion_queue_, options, *id, handler);
+  auto endpoint =
+      Endpoint::Create(device_, device_owner_, *completion_queue_, options, *id, this, handler);
   if (!endpoint.ok()) {
     FreeId(*id);
     return endpoint.status();
@@ -217,9 +229,71 @@ void Poller::FreeDrained() {
 void Poller::Free(Endpoint& endpoint) {
   if (endpoint.service_pending) std::erase(service_list_, &endpoint);
   if (endpoint.idle_service_pending) std::erase(idle_list_, &endpoint);
+  std::erase(tended_, &endpoint);
   registrations_.erase(&endpoint.queue_pair());
   entries_[endpoint.id().index].endpoint = nullptr;
   FreeId(endpoint.id());
+}
+
+// ---- What endpoints ask for ----
+
+void Poller::TendWithin(Endpoint* endpoint, int64_t interval_ns) {
+  if (std::find(tended_.begin(), tended_.end(), endpoint) == tended_.end()) {
+    tended_.push_back(endpoint);
+  }
+  const int64_t at_ns = clock_.NowNs() + interval_ns;
+  if (tend_timer_.IsScheduled()) {
+    if (tend_at_ns_ <= at_ns) return;
+    timers_.Cancel(&tend_timer_);
+  }
+  tend_at_ns_ = at_ns;
+  timers_.Schedule(&tend_timer_, at_ns);
+}
+
+void Poller::TendEndpoints() {
+  // One that fails is buried, which leaves it here until it is freed.
+  std::vector<Endpoint*> due;
+  due.swap(tended_);
+  const int64_t now_ns = clock_.NowNs();
+  for (Endpoint* endpoint : due) {
+    const int64_t interval_ns = endpoint->Tend(now_ns);
+    WantService(endpoint);
+    if (interval_ns != 0) TendWithin(endpoint, interval_ns);
+  }
+}
+
+void Poller::RunInBackground(EndpointId id, std::function<Continuation()> work) {
+  worker_.Run([this, id, work = std::move(work)] {
+    Continuation then = work();
+    std::lock_guard lock(background_mutex_);
+    finished_.push_back({id, std::move(then)});
+    const PollerTask task = {
+        [](void* argument) { static_cast<Poller*>(argument)->RunContinuations(); }, this};
+    if (submitter_) {
+      submitter_(task);
+    } else {
+      while (!Submit(task)) std::this_thread::yield();
+    }
+  });
+}
+
+void Poller::RunContinuations() {
+  std::vector<Finished> finished;
+  {
+    std::lock_guard lock(background_mutex_);
+    finished.swap(finished_);
+  }
+  for (Finished& one : finished) {
+    const Entry& entry = entries_[one.id.index];
+    if (entry.endpoint == nullptr || entry.generation != one.id.generation) continue;
+    one.then(*entry.endpoint);
+    WantService(entry.endpoint);
+  }
+}
+
+void Poller::set_submitter(std::function<void(PollerTask)> submitter) {
+  std::lock_guard lock(background_mutex_);
+  submitter_ = std::move(submitter);
 }
 
 // ---- Peers that may have vanished ----

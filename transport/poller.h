@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -24,8 +25,10 @@
 #include "verbena/base/cycle_clock.h"
 #include "verbena/base/mpsc_queue.h"
 #include "verbena/base/timer_wheel.h"
+#include "verbena/transport/background_worker.h"
 #include "verbena/transport/device.h"
 #include "verbena/transport/endpoint.h"
+#include "verbena/transport/endpoint_host.h"
 
 namespace verbena {
 
@@ -44,12 +47,14 @@ struct PollerTask {
   void* argument = nullptr;
 };
 
-class Poller {
+class Poller final : private EndpointHost {
  public:
   // `completions_max`: entries of the completion queue, the sum of Endpoint::CompletionsMax over
-  // the endpoints it shall carry. Errors: the device's.
-  static absl::StatusOr<std::unique_ptr<Poller>> Create(Device& device, uint32_t completions_max,
-                                                        const Clock& clock);
+  // the endpoints it shall carry. `device_owner`: what keeps the device alive; Buffers that were
+  // received keep it, too. Errors: the device's.
+  static absl::StatusOr<std::unique_ptr<Poller>> Create(
+      Device& device, uint32_t completions_max, const Clock& clock,
+      std::shared_ptr<const void> device_owner = nullptr);
   ~Poller();
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
@@ -80,6 +85,9 @@ class Poller {
   }
   // Any thread. False when the queue is full; back off and try again.
   bool Submit(PollerTask task) { return tasks_.TryPush(std::move(task)); }
+  // How the poller's own background work hands its results over: something that wakes whoever
+  // sleeps. Null: Submit, and whoever drives comes by.
+  void set_submitter(std::function<void(PollerTask)> submitter);
   bool HasTasks() const { return !tasks_.Empty(); }
 
   // ---- Timers ----
@@ -130,6 +138,14 @@ class Poller {
    private:
     Poller* poller_;
   };
+  class TendTimer final : public PollerTimer {
+   public:
+    explicit TendTimer(Poller* poller) : poller_(poller) {}
+    void OnTimer() override { poller_->TendEndpoints(); }
+
+   private:
+    Poller* poller_;
+  };
   struct Entry {
     Endpoint* endpoint = nullptr;
     uint16_t generation = 0;
@@ -163,6 +179,11 @@ class Poller {
   static constexpr uint32_t kPollsPerStep = 8;
 
   Poller(Device& device, const Clock& clock);
+  // EndpointHost.
+  void RunInBackground(EndpointId id, std::function<Continuation()> work) override;
+  void TendWithin(Endpoint* endpoint, int64_t interval_ns) override;
+  void TendEndpoints();
+  void RunContinuations();
   // The next step does its housekeeping, whenever the last was.
   void LookAtEverything() {
     next_housekeeping_ = 0;
@@ -170,7 +191,8 @@ class Poller {
   }
   size_t PollCompletions();
   void Dispatch(const WorkCompletion& completion, bool batching);
-  void ServiceEndpoints();
+  // True when some of them want to be serviced again in the next step.
+  bool ServiceEndpoints();
   void ServiceIdleEndpoints();
   size_t RunTasks();
   size_t Housekeeping();
@@ -189,6 +211,7 @@ class Poller {
   void Free(Endpoint& endpoint);
 
   Device& device_;
+  std::shared_ptr<const void> device_owner_;
   const Clock& clock_;
   const CycleClock cycles_;
   std::unique_ptr<CompletionChannel> channel_;
@@ -208,6 +231,10 @@ class Poller {
   std::vector<Grave> graves_;
   std::function<void(std::unique_ptr<ConnectionRequest>)> on_connect_request_;
 
+  TendTimer tend_timer_;
+  int64_t tend_at_ns_ = 0;            // When tend_timer_ fires, if it is scheduled.
+  std::vector<Endpoint*> tended_;     // Each once.
+
   LookTimer look_timer_;
   int64_t look_interval_ns_ = 0;  // In which each endpoint is looked at once.
   int64_t next_look_ns_ = 0;
@@ -221,6 +248,18 @@ class Poller {
   uint32_t steps_ = 0;
   uint64_t housekeeping_ticks_ = 0;
   uint64_t next_housekeeping_ = 0;
+
+  // Work that was done in the background.
+  struct Finished {
+    EndpointId id;
+    Continuation then;
+  };
+  std::mutex background_mutex_;
+  // Both guarded by background_mutex_.
+  std::vector<Finished> finished_;
+  std::function<void(PollerTask)> submitter_;
+  // Last: its thread uses the rest.
+  BackgroundWorker worker_;
 };
 
 }  // namespace verbena

@@ -39,6 +39,7 @@ PollerDriver::PollerDriver(Poller& poller, const PollOptions& options, Kind kind
       holder_wake_fd_(MakeEventFd()),
       background_wake_fd_(MakeEventFd()) {
   PCHECK(holder_wake_fd_.get() >= 0 && background_wake_fd_.get() >= 0) << "eventfd";
+  poller_.set_submitter([this](PollerTask task) { Submit(task); });
   thread_ = std::thread([this, cpu] {
     pthread_setname_np(pthread_self(), "verbena-poller");
     if (cpu >= 0) {
@@ -57,6 +58,7 @@ PollerDriver::~PollerDriver() { Join(); }
 
 void PollerDriver::Join() {
   Stop();
+  poller_.set_submitter(nullptr);
   if (thread_.joinable()) thread_.join();
   while (submitting_.load(std::memory_order_acquire) != 0) sched_yield();
 }

@@ -25,36 +25,6 @@ class Limits : public TrialTest {
   }
 };
 
-// A slot of 4096 leaves 4072 for a request and 4080 for a response; a text of n bytes takes n + 3
-// (tag, and a length of two bytes).
-TEST_F(Limits, ARequestLongerThanASlotIsRefusedAndOneThatFitsExactlyIsNot) {
-  StartServer([](ServerOptions& options) { options.endpoint.slot_bytes = 8192; });
-  ChannelOptions small;
-  small.endpoint.slot_bytes = 4096;
-  auto stub = MakeStub(small);
-  EXPECT_THAT(Echo(*stub, std::string(4069, 'x')).status, IsOk());
-  EXPECT_THAT(Echo(*stub, std::string(4070, 'x')).status,
-              Is(absl::StatusCode::kResourceExhausted,
-                 "the request has 4073 bytes and one slot takes 4072"));
-  EXPECT_THAT(Echo(*stub, std::string(4070, 'x')).status,
-              Is(absl::StatusCode::kResourceExhausted, "EndpointOptions::slot_bytes"));
-  EXPECT_THAT(Echo(*stub, std::string(5'000'000, 'x')).status,
-              Is(absl::StatusCode::kResourceExhausted, "one slot takes 4072"));
-  EXPECT_THAT(Echo(*stub, "next").status, IsOk());
-}
-
-TEST_F(Limits, AResponseLongerThanASlotIsRefusedAndOneThatFitsExactlyIsNot) {
-  StartServer();
-  auto stub = MakeStub();
-  EXPECT_THAT(Produce(*stub, 4077), IsOk());
-  EXPECT_THAT(Produce(*stub, 4078),
-              Is(absl::StatusCode::kResourceExhausted,
-                 "the response has 4081 bytes and one slot takes 4080"));
-  EXPECT_THAT(Produce(*stub, 4078),
-              Is(absl::StatusCode::kResourceExhausted, "EndpointOptions::slot_bytes"));
-  EXPECT_THAT(Echo(*stub, "next").status, IsOk());
-}
-
 TEST_F(Limits, TheLargestSlotCarriesTheLargestMessage) {
   const auto largest = [](EndpointOptions& endpoint) { endpoint.slot_bytes = 65536; };
   StartServer([&](ServerOptions& options) { largest(options.endpoint); });

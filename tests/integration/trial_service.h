@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "tests/integration/trial.verbena.h"
 #include "verbena/rpc/verbena.h"
+#include "verbena/tests/support/pattern.h"
 
 namespace verbena {
 
@@ -46,11 +47,28 @@ class TrialService final : public trial::Trial::Service {
     response->set_text(std::string(request->bytes(), 'p'));
     return absl::OkStatus();
   }
+  absl::Status Mirror(ServerContext* context, const trial::Text* request,
+                      trial::Text* response) override {
+    response->set_text(request->text());
+    for (const Attachment& attachment : context->attachments()) {
+      context->AddResponseAttachment(attachment.buffer);
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Make(ServerContext* context, const trial::MakeRequest* request,
+                    trial::Text*) override {
+    absl::StatusOr<Buffer> buffer = pool.Allocate(request->bytes());
+    if (!buffer.ok()) return buffer.status();
+    FillPattern(buffer->span(), request->seed());
+    context->AddResponseAttachment(*std::move(buffer));
+    return absl::OkStatus();
+  }
   absl::Status Throw(ServerContext*, const trial::Text* request, trial::Text*) override {
     if (request->text().empty()) throw 1;
     throw std::runtime_error(request->text());
   }
 
+  BufferPool pool;
   std::atomic<int> working{0};    // Work handlers that run now.
   std::atomic<int> cancelled{0};  // Those that ended because they were cancelled.
 };

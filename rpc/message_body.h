@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The body of a request or response on its way out and in: the message, its attachments, and where
+// they are in a slot or in a zone (docs/wire_protocol.md, section 3). The only code that lays it out.
+//
+// Threads: the poller's.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "verbena/rpc/attachment.h"
+#include "verbena/rpc/codec.h"
+#include "verbena/transport/endpoint.h"
+
+namespace verbena {
+
+// A body that is going to be sent. Values that live as long as the call that sends it.
+struct OutgoingBody {
+  const Codec* codec = nullptr;
+  const void* message = nullptr;
+  size_t message_bytes = 0;  // As codec->byte_size just said.
+  AttachmentList attachments;
+  std::optional<ZoneGrant> reply_zone;
+
+  // What the message can't be sent for: over Protobuf's limit, or an attachment over 4 GiB.
+  absl::Status Check() const;
+  uint8_t flags() const;
+  // Bytes between the header and the message.
+  size_t prologue_bytes() const;
+  size_t attachment_bytes() const;
+  // Bytes of a frame in a slot.
+  size_t SlotBytes(size_t header_bytes) const {
+    return header_bytes + prologue_bytes() + message_bytes + attachment_bytes();
+  }
+};
+
+// Writes prologue, message and attachments behind the header of a frame in a slot. Copies the
+// attachments.
+void WriteSlotBody(const OutgoingBody& body, std::byte* to);
+
+// Puts a frame together that goes by RDMA WRITE: prefix, frame header, prologue and message in new
+// registered memory, and references to the attachments. The rest of the header is for the caller to
+// write, at FrameOf(). Errors: RESOURCE_EXHAUSTED.
+absl::StatusOr<OutgoingFrame> MakeLandingFrame(Endpoint& endpoint, FrameKind kind, uint32_t call_id,
+                                               size_t header_bytes, const OutgoingBody& body);
+inline std::byte* FrameOf(OutgoingFrame& frame) {
+  return frame.head.data() + sizeof(LandingPrefix);
+}
+// Bytes of a zone that takes a response whose message and attachments have so many bytes in all, if
+// there are not many of them.
+inline uint64_t ZoneBytesFor(uint64_t response_bytes) { return response_bytes + 1024; }
+
+// Reads a body that came: parses `message`, gives its fields their attachments and `others` the
+// rest. `landed`: the memory that `frame` is in, when it came by RDMA WRITE; attachments refer to it.
+// Those that came in a slot are copied, which `*bytes_copied` counts; so are those that fit into
+// `memory`, one behind the other, and refer to it then.
+// Errors: INVALID_ARGUMENT (no message of this type), RESOURCE_EXHAUSTED.
+absl::Status ReadBody(Endpoint& endpoint, std::span<const std::byte> frame, const Buffer* landed,
+                      const Codec& codec, void* message, AttachmentList* others,
+                      uint64_t* bytes_copied, std::span<std::byte> memory = {});
+
+}  // namespace verbena

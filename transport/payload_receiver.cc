@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/transport/payload_receiver.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace verbena {
+namespace {
+
+// Making a block pins pages, which is slow; a smaller one is made at once.
+constexpr size_t kMakeHereBytesMax = 256 * 1024;
+
+bool IsOver(uint32_t count, uint32_t retired) {
+  return static_cast<int32_t>(retired - count) >= 0;
+}
+
+}  // namespace
+
+PayloadReceiver::PayloadReceiver(PayloadPort& port, ProtectionDomain& domain,
+                                 std::shared_ptr<BlockPool> zones,
+                                 std::shared_ptr<BlockPool> copies, const Capabilities& can,
+                                 bool grants_ahead, PayloadCounters& counters)
+    : port_(port),
+      domain_(domain),
+      pool_(std::move(zones)),
+      copies_(std::move(copies)),
+      windows_(can.memory_windows),
+      grants_ahead_(grants_ahead),
+      counters_(counters) {}
+
+PayloadReceiver::~PayloadReceiver() = default;
+
+// ---- Zones ----
+
+PayloadReceiver::Zone* PayloadReceiver::Find(uint32_t immediate) {
+  const Immediate name(immediate);
+  if (name.kind() != Immediate::kKindLanded || name.index() >= zones_.size()) return nullptr;
+  Zone& zone = zones_[name.index()];
+  if (zone.generation != name.generation()) return nullptr;
+  return zone.state == State::kGranted || zone.state == State::kRecalled ? &zone : nullptr;
+}
+
+PayloadReceiver::Zone* PayloadReceiver::Open(Buffer block, uint32_t call_id, ZoneGrant* grant) {
+  if (!port_.CanPost(/*credit=*/false)) return nullptr;
+  if (free_zones_.empty()) {
+    if (zones_.size() == Immediate::kZonesMax) return nullptr;
+    free_zones_.push_back(static_cast<uint32_t>(zones_.size()));
+    zones_.emplace_back();
+  }
+  Zone& zone = zones_[free_zones_.back()];
+  if (windows_ && zone.window == nullptr) {
+    auto window = domain_.AllocateWindow();
+    if (!window.ok()) {
+      LOG_EVERY_N(WARNING, 100) << "no memory window for a zone: " << window.status();
+      return nullptr;
+    }
+    zone.window = *std::move(window);
+  }
+  free_zones_.pop_back();
+  MemoryRegion* const region = block.block()->region;
+  grant->immediate = Immediate(IndexOf(zone), zone.generation).value();
+  grant->address = reinterpret_cast<uint64_t>(block.data());
+  grant->length = block.size();
+  grant->remote_key = region->remote_key().value;
+  if (windows_) {
+    SendWorkRequest bind;
+    bind.opcode = Opcode::kBindWindow;
+    bind.bind = {.window = zone.window.get(),
+                 .region = region,
+                 .address = grant->address,
+                 .length = grant->length,
+                 .access = kAccessRemoteWrite,
+                 .key = zone.window->NextKey()};
+    port_.Post(bind, /*credit=*/false);
+    grant->remote_key = bind.bind.key.value;
+    zone.bound = true;
+  }
+  zone.block = std::move(block);
+  zone.state = State::kGranted;
+  zone.call_id = call_id;
+  zone.abandoned = false;
+  zone.abandoned_ns = 0;
+  if (call_id != 0 && !grants_ahead_) ++call_zones_;
+  return &zone;
+}
+
+void PayloadReceiver::SendZone(uint32_t call_id, const ZoneGrant& grant) {
+  ZoneHeader header{};
+  header.zone = grant;
+  port_.SendNote(FrameKind::kZone, call_id, &header, sizeof(header));
+  ++counters_.zones_granted;
+}
+
+// ---- Closing ----
+
+void PayloadReceiver::Close(Zone& zone, bool deliver) {
+  if (zone.call_id != 0 && !grants_ahead_) --call_zones_;
+  zone.deliver = deliver && !zone.abandoned;
+  zone.state = State::kClosing;
+  zone.close_posted = false;
+  closing_.push_back(IndexOf(zone));
+  PostCloses();
+}
+
+void PayloadReceiver::PostCloses() {
+  for (const uint32_t index : closing_) {
+    Zone& zone = zones_[index];
+    if (zone.close_posted || !zone.bound) continue;
+    if (!port_.CanPost(/*credit=*/false)) break;
+    SendWorkRequest invalidate;
+    invalidate.opcode = Opcode::kLocalInvalidate;
+    invalidate.invalidate_key = zone.window->remote_key();
+    zone.close_count = port_.Post(invalidate, /*credit=*/false);
+    zone.close_posted = true;
+  }
+  // Without a window nothing is to be waited for.
+  while (!closing_.empty() && !zones_[closing_.front()].bound) {
+    const uint32_t index = closing_.front();
+    closing_.erase(closing_.begin());
+    FinishClose(zones_[index]);
+  }
+}
+
+void PayloadReceiver::OnRetired(uint32_t count) {
+  while (!closing_.empty()) {
+    Zone& zone = zones_[closing_.front()];
+    if (zone.bound && !(zone.close_posted && IsOver(zone.close_count, count))) break;
+    zone.bound = false;
+    closing_.erase(closing_.begin());
+    FinishClose(zone);
+  }
+  if (!closing_.empty()) PostCloses();
+}
+
+void PayloadReceiver::FinishClose(Zone& zone) {
+  if (zone.deliver) Deliver(zone);
+  zone.block = Buffer();
+  zone.state = State::kFree;
+  zone.call_id = 0;
+  ++zone.generation;
+  free_zones_.push_back(IndexOf(zone));
+}
+
+void PayloadReceiver::Deliver(Zone& zone) {
+  LandingPrefix prefix;
+  std::memcpy(&prefix, zone.block.data(), sizeof(prefix));
+  if (prefix.frame_bytes > zone.block.size() - sizeof(prefix) ||
+      prefix.frame_bytes < sizeof(FrameHeader)) {
+    port_.OnDefect(FrameDefect::kLanded);
+    return;
+  }
+  Buffer frame = zone.block.Slice(sizeof(prefix), prefix.frame_bytes);
+  counters_.bytes_received += prefix.frame_bytes;
+  if (!windows_) {
+    // The peer can write to the block still.
+    absl::StatusOr<Buffer> copy = copies_->Take(frame.size());
+    if (!copy.ok()) {
+      uint32_t call_id;
+      std::memcpy(&call_id, frame.data() + offsetof(FrameHeader, call_id), sizeof(call_id));
+      denied_.push_back({call_id, copy.status()});
+      return;
+    }
+    std::memcpy(copy->data(), frame.data(), frame.size());
+    counters_.bytes_copied += frame.size();
+    frame = *std::move(copy);
+  }
+  landed_.push_back({std::move(frame)});
+}
+
+// ---- The peer's frames ----
+
+FrameDefect PayloadReceiver::OnLanded(uint32_t immediate) {
+  Zone* const zone = Find(immediate);
+  if (zone == nullptr) return FrameDefect::kZone;
+  if (zone->call_id == 0) {
+    Ahead& ahead = AheadOf(zone->block.block()->size_class);
+    --ahead.granted;
+    ahead.used = true;
+    if (zone->state == State::kGranted) {
+      ++ahead_missing_;
+    } else {
+      --ahead.wanted;  // It was recalled, and is not granted again.
+    }
+  }
+  Close(*zone, /*deliver=*/true);
+  return FrameDefect::kNone;
+}
+
+FrameDefect PayloadReceiver::OnReturn(uint32_t immediate) {
+  Zone* const zone = Find(immediate);
+  if (zone == nullptr || zone->state != State::kRecalled) return FrameDefect::kZone;
+  Ahead& ahead = AheadOf(zone->block.block()->size_class);
+  --ahead.granted;
+  --ahead.wanted;
+  Close(*zone, /*deliver=*/false);
+  return FrameDefect::kNone;
+}
+
+FrameDefect PayloadReceiver::OnWantZone(uint32_t call_id, uint64_t bytes) {
+  if (bytes <= sizeof(LandingPrefix) || wants_.size() >= Immediate::kZonesMax) {
+    return FrameDefect::kZoneGrant;
+  }
+  if (bytes > SizeOfClass(kSizeClassCount - 1)) {
+    denied_.push_back({call_id, absl::ResourceExhaustedError(absl::StrCat(
+                                    "a message of ", bytes, " bytes is longer than any zone"))});
+    return FrameDefect::kNone;
+  }
+  wants_.push_back({call_id, ClassOfSize(bytes), 0, false});
+  if (TryWant(wants_.back())) wants_.pop_back();
+  return FrameDefect::kNone;
+}
+
+// True: it is granted or denied.
+bool PayloadReceiver::TryWant(Want& want) {
+  if (want.making || !port_.CanPost(/*credit=*/false)) return false;
+  if (Buffer block = pool_->TakeUnused(want.size_class); block.block() != nullptr) {
+    GrantWanted(want, std::move(block));
+    return true;
+  }
+  bool ever = true;
+  absl::Status room = pool_->CheckRoom(want.size_class, &ever);
+  if (!room.ok()) {
+    pool_->Trim();  // Unused blocks of other sizes.
+    room = pool_->CheckRoom(want.size_class, &ever);
+  }
+  if (!room.ok()) {
+    if (ever && (want.since_ns == 0 || now_ns_ - want.since_ns < kMemoryWaitNs)) return false;
+    denied_.push_back({want.call_id, std::move(room)});
+    return true;
+  }
+  if (SizeOfClass(want.size_class) > kMakeHereBytesMax && port_.MakeInBackground(want.size_class)) {
+    want.making = true;
+    return false;
+  }
+  absl::StatusOr<Buffer> block = pool_->Make(want.size_class);
+  if (!block.ok()) {
+    denied_.push_back({want.call_id, block.status()});
+    return true;
+  }
+  GrantWanted(want, *std::move(block));
+  return true;
+}
+
+void PayloadReceiver::OnBlockMade(uint32_t size_class, absl::StatusOr<Buffer> block) {
+  const auto want = std::find_if(wants_.begin(), wants_.end(), [&](const Want& waiting) {
+    return waiting.making && waiting.size_class == size_class;
+  });
+  if (want == wants_.end()) return;  // Dropped meanwhile. The block is there for the next.
+  want->making = false;
+  if (!block.ok()) {
+    // Somebody else may have taken the room since we looked: then it waits.
+    if (TryWant(*want)) wants_.erase(want);
+    return;
+  }
+  const Want granted = *want;
+  wants_.erase(want);
+  GrantWanted(granted, *std::move(block));
+}
+
+void PayloadReceiver::GrantWanted(const Want& want, Buffer block) {
+  const uint32_t size_class = block.block()->size_class;
+  ZoneGrant grant;
+  // A zone of the accepting side is any message's after its first use.
+  const Zone* const zone = Open(std::move(block), grants_ahead_ ? 0 : want.call_id, &grant);
+  if (zone == nullptr) {
+    denied_.push_back({want.call_id, absl::ResourceExhaustedError(absl::StrCat(
+                                         "the connection has all the zones it takes, ",
+                                         Immediate::kZonesMax))});
+    return;
+  }
+  if (grants_ahead_) {
+    Ahead& ahead = AheadOf(size_class);
+    ++ahead.wanted;
+    ++ahead.granted;
+    ahead.used = true;
+  }
+  SendZone(want.call_id, grant);
+}
+
+void PayloadReceiver::RetryWants() {
+  // In order, so that a long one is not overtaken for ever by short ones.
+  for (auto want = wants_.begin(); want != wants_.end();) {
+    if (want->making) {
+      ++want;
+    } else if (TryWant(*want)) {
+      want = wants_.erase(want);
+    } else if (want->making) {
+      ++want;
+    } else {
+      break;
+    }
+  }
+}
+
+// ---- Zones ahead ----
+
+PayloadReceiver::Ahead& PayloadReceiver::AheadOf(uint32_t size_class) {
+  for (Ahead& ahead : ahead_) {
+    if (ahead.size_class == size_class) return ahead;
+  }
+  ahead_.push_back({size_class, 0, 0, true});
+  return ahead_.back();
+}
+
+void PayloadReceiver::Regrant() {
+  for (Ahead& ahead : ahead_) {
+    while (ahead.granted < ahead.wanted && port_.CanPost(/*credit=*/false)) {
+      Buffer block = pool_->TakeUnused(ahead.size_class);
+      if (block.block() == nullptr || block.block()->size_class != ahead.size_class) break;
+      ZoneGrant grant;
+      if (Open(std::move(block), 0, &grant) == nullptr) return;
+      ++ahead.granted;
+      --ahead_missing_;
+      SendZone(0, grant);
+    }
+  }
+}
+
+void PayloadReceiver::RecallIdle() {
+  for (Ahead& ahead : ahead_) {
+    if (std::exchange(ahead.used, false)) continue;
+    // What is not granted now will not be any more.
+    ahead_missing_ -= ahead.wanted - ahead.granted;
+    ahead.wanted = ahead.granted;
+    for (Zone& zone : zones_) {
+      if (zone.state != State::kGranted || zone.call_id != 0 ||
+          zone.block.block()->size_class != ahead.size_class) {
+        continue;
+      }
+      zone.state = State::kRecalled;
+      ZoneNoteHeader note{};
+      note.immediate = Immediate(IndexOf(zone), zone.generation).value();
+      port_.SendNote(FrameKind::kRecallZone, 0, &note, sizeof(note));
+    }
+  }
+  std::erase_if(ahead_, [](const Ahead& ahead) { return ahead.wanted == 0; });
+}
+
+// ---- Zones of calls ----
+
+std::optional<ZoneGrant> PayloadReceiver::GrantWithRequest(uint32_t call_id, uint64_t bytes) {
+  if (bytes > SizeOfClass(kSizeClassCount - 1)) return std::nullopt;
+  const uint32_t size_class = ClassOfSize(bytes);
+  Buffer block = pool_->TakeUnused(size_class);
+  if (block.block() == nullptr) {
+    bool ever;
+    if (!pool_->CheckRoom(size_class, &ever).ok()) return std::nullopt;
+    if (SizeOfClass(size_class) > kMakeHereBytesMax && port_.MakeInBackground(size_class)) {
+      return std::nullopt;  // For the next call. This one's response asks, if it is long.
+    }
+    absl::StatusOr<Buffer> made = pool_->Make(size_class);
+    if (!made.ok()) return std::nullopt;
+    block = *std::move(made);
+  }
+  ZoneGrant grant;
+  if (Open(std::move(block), call_id, &grant) == nullptr) return std::nullopt;
+  ++counters_.zones_granted;
+  return grant;
+}
+
+void PayloadReceiver::OnCallAnswered(uint32_t call_id) {
+  for (Zone& zone : zones_) {
+    if (zone.state == State::kGranted && zone.call_id == call_id) Close(zone, /*deliver=*/false);
+  }
+}
+
+void PayloadReceiver::OnCallAbandoned(uint32_t call_id) {
+  for (Zone& zone : zones_) {
+    if (zone.call_id != call_id) continue;
+    if (zone.state == State::kGranted) zone.abandoned = true;
+    if (zone.state == State::kClosing) zone.deliver = false;
+  }
+  DropWant(call_id);
+}
+
+void PayloadReceiver::DropWant(uint32_t call_id) {
+  std::erase_if(wants_, [&](const Want& want) { return want.call_id == call_id; });
+}
+
+void PayloadReceiver::Service() {
+  if (!closing_.empty()) PostCloses();
+  if (!wants_.empty()) RetryWants();
+  if (ahead_missing_ != 0) Regrant();
+}
+
+// ---- Time ----
+
+absl::Status PayloadReceiver::Tend(int64_t now_ns) {
+  now_ns_ = now_ns;
+  for (Want& want : wants_) {
+    if (want.since_ns == 0) want.since_ns = now_ns;
+  }
+  Service();
+  for (Zone& zone : zones_) {
+    if (zone.state != State::kGranted || !zone.abandoned) continue;
+    if (zone.abandoned_ns == 0) zone.abandoned_ns = now_ns;
+    if (now_ns - zone.abandoned_ns > kQuarantineNs) {
+      return absl::UnavailableError(absl::StrCat(
+          "the peer did not give back the memory of a call that ended over ",
+          kQuarantineNs / 1'000'000'000, " seconds ago, and may write to it still"));
+    }
+  }
+  if (now_ns - swept_ns_ < kIdleNs) return absl::OkStatus();
+  swept_ns_ = now_ns;
+  RecallIdle();
+  pool_->TrimIdle();
+  if (copies_ != pool_) copies_->TrimIdle();
+  return absl::OkStatus();
+}
+
+}  // namespace verbena

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PayloadReceiver: the receiving half of the payload path. It owns the table of zones, grants them,
+// and hands out what landed.
+//
+//   state         waits for                            leaves when
+//   kFree         a block to be granted                granted                -> kGranted
+//   kGranted      the peer's message                   its immediate comes    -> kClosing
+//                                                      nobody waits any more  -> kClosing
+//   kRecalled     the zone, or its message             either comes           -> kClosing
+//   kClosing      the end of the peer's right          invalidated            -> kFree
+//
+// What the peer may write to it writes through a memory window of the zone's own, which is closed
+// before anybody sees what landed: no byte changes afterwards, whatever the peer does. Devices
+// without windows open the whole block for good, so what landed is copied out of it.
+//
+// The accepting side grants zones ahead: as many as the peer was seen to need at once. The connecting
+// side grants a zone to a call, in its request or when the peer asks. A call that ends early leaves
+// its zone behind until the peer says that it will not write any more, within kQuarantineNs.
+//
+// Threads: the poller's. Lifetime: the endpoint's; destroyed after the queue pair.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "verbena/transport/block_pool.h"
+#include "verbena/transport/capabilities.h"
+#include "verbena/transport/payload_port.h"
+
+namespace verbena {
+
+class PayloadReceiver {
+ public:
+  // A message that landed: the whole frame, which begins at a multiple of 64.
+  struct Landed {
+    Buffer frame;
+  };
+  // A message that waits for a zone and will not get one.
+  struct Denied {
+    uint32_t call_id;
+    absl::Status why;
+  };
+
+  // `zones`: the pool of blocks that the peer may write to. `copies`: of those that it may not;
+  // unused where there are memory windows.
+  PayloadReceiver(PayloadPort& port, ProtectionDomain& domain, std::shared_ptr<BlockPool> zones,
+                  std::shared_ptr<BlockPool> copies, const Capabilities& can, bool grants_ahead,
+                  PayloadCounters& counters);
+  ~PayloadReceiver();
+
+  // ---- The peer's frames and immediates ----
+
+  FrameDefect OnLanded(uint32_t immediate);
+  FrameDefect OnWantZone(uint32_t call_id, uint64_t bytes);
+  FrameDefect OnReturn(uint32_t immediate);
+  void OnBlockMade(uint32_t size_class, absl::StatusOr<Buffer> block);
+  // All sends up to this count are over.
+  void OnRetired(uint32_t count);
+
+  // ---- For the layer above ----
+
+  // A zone to ride in a request: granted at once, or not at all.
+  std::optional<ZoneGrant> GrantWithRequest(uint32_t call_id, uint64_t bytes);
+  // The call was answered: zones of it that were not used are of no more use to the peer.
+  void OnCallAnswered(uint32_t call_id);
+  // The caller waits no more, and the peer does not know yet.
+  void OnCallAbandoned(uint32_t call_id);
+  // The peer waits for a zone no more.
+  void DropWant(uint32_t call_id);
+  bool has_call_zones() const { return call_zones_ != 0; }
+
+  // Grants zones ahead again whose blocks have come back.
+  void Regrant();
+  // What could not be done before: posts what found the send queue full, looks whether memory has
+  // come back, grants again.
+  void Service();
+
+  // What came of it since the last call; empty when nothing did.
+  bool has_events() const { return !landed_.empty() || !denied_.empty(); }
+  std::vector<Landed>& landed() { return landed_; }
+  std::vector<Denied>& denied() { return denied_; }
+
+  // ---- Time ----
+
+  // Now and then: what waits too long, what is idle. Not OK: the peer kept a zone too long.
+  absl::Status Tend(int64_t now_ns);
+  // Somebody waits for memory that may come back without a word.
+  bool WantsTendingSoon() const { return !wants_.empty() || !closing_.empty(); }
+
+  // Zones of a call that has ended come back within this time, or the connection ends.
+  static constexpr int64_t kQuarantineNs = 5'000'000'000;
+  // How long a message waits for memory that others have.
+  static constexpr int64_t kMemoryWaitNs = 5'000'000'000;
+  // Zones and blocks that nobody used for so long are given back.
+  static constexpr int64_t kIdleNs = 2'000'000'000;
+
+ private:
+  enum class State : uint8_t { kFree, kGranted, kRecalled, kClosing };
+  struct Zone {
+    Buffer block;
+    std::unique_ptr<MemoryWindow> window;  // Goes before the block.
+    State state = State::kFree;
+    bool deliver = false;     // kClosing: somebody waits for what landed.
+    bool bound = false;       // The window is open.
+    bool close_posted = false;
+    uint16_t generation = 0;
+    uint32_t call_id = 0;     // 0: granted ahead.
+    uint32_t close_count = 0; // Count of sends with the invalidation.
+    bool abandoned = false;   // Its call has ended;
+    int64_t abandoned_ns = 0; // since when, once Tend has seen it.
+  };
+  struct Want {
+    uint32_t call_id;
+    uint32_t size_class;
+    int64_t since_ns;  // 0 until Tend has seen it.
+    bool making;       // Its block, in the background.
+  };
+  // Zones granted ahead, of one size class.
+  struct Ahead {
+    uint32_t size_class;
+    uint32_t wanted;   // How many the peer shall have.
+    uint32_t granted;  // How many it has.
+    bool used;         // Since the last look.
+  };
+
+  Zone* Find(uint32_t immediate);
+  uint32_t IndexOf(const Zone& zone) const { return static_cast<uint32_t>(&zone - zones_.data()); }
+  // Opens a zone for the peer. Null: not now.
+  Zone* Open(Buffer block, uint32_t call_id, ZoneGrant* grant);
+  void SendZone(uint32_t call_id, const ZoneGrant& grant);
+  bool TryWant(Want& want);
+  void RetryWants();
+  void GrantWanted(const Want& want, Buffer block);
+  void Close(Zone& zone, bool deliver);
+  void PostCloses();
+  void FinishClose(Zone& zone);
+  void Deliver(Zone& zone);
+  Ahead& AheadOf(uint32_t size_class);
+  void RecallIdle();
+
+  PayloadPort& port_;
+  ProtectionDomain& domain_;
+  const std::shared_ptr<BlockPool> pool_;
+  const std::shared_ptr<BlockPool> copies_;
+  const bool windows_;
+  const bool grants_ahead_;
+  PayloadCounters& counters_;
+
+  std::vector<Zone> zones_;
+  std::vector<uint32_t> free_zones_;
+  std::vector<uint32_t> closing_;  // In kClosing, in the order of their ends.
+  std::vector<Want> wants_;
+  std::vector<Ahead> ahead_;
+  uint32_t ahead_missing_ = 0;  // Sum of wanted - granted.
+  uint32_t call_zones_ = 0;
+  int64_t now_ns_ = 0;  // As Tend was told last.
+  int64_t swept_ns_ = 0;
+  std::vector<Landed> landed_;
+  std::vector<Denied> denied_;
+};
+
+}  // namespace verbena

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/transport/payload_sender.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace verbena {
+namespace {
+
+// Registering pins pages, which is slow; what is no more than this is done at once.
+constexpr size_t kRegisterHereBytesMax = 256 * 1024;
+
+// Entries of chunks that are over, before those behind are moved up.
+constexpr size_t kInQueueSlack = 64;
+
+uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) & ~(to - 1); }
+
+// Whether `count` is among the first `retired`, both counted modulo 2^32.
+bool IsOver(uint32_t count, uint32_t retired) {
+  return static_cast<int32_t>(retired - count) >= 0;
+}
+
+}  // namespace
+
+PayloadSender::PayloadSender(PayloadPort& port, ProtectionDomain& domain, uint64_t domain_id,
+                             const Capabilities& can, bool zones_stay, PayloadCounters& counters)
+    : port_(port),
+      domain_(domain),
+      domain_id_(domain_id),
+      write_with_imm_(can.write_with_imm),
+      zones_stay_(zones_stay),
+      counters_(counters) {}
+
+PayloadSender::~PayloadSender() = default;
+
+PayloadSender::Transfer* PayloadSender::NewTransfer() {
+  if (free_.empty()) {
+    all_.push_back(std::make_unique<Transfer>());
+    free_.push_back(all_.back().get());
+  }
+  Transfer* const transfer = free_.back();
+  free_.pop_back();
+  return transfer;
+}
+
+void PayloadSender::Free(Transfer* transfer) {
+  *transfer = {};
+  free_.push_back(transfer);
+}
+
+// ---- Starting ----
+
+absl::Status PayloadSender::Start(OutgoingFrame frame) {
+  Transfer* const transfer = NewTransfer();
+  transfer->frame = std::move(frame);
+  const absl::StatusOr<bool> complete = FindKeys(*transfer);
+  if (!complete.ok()) {
+    Free(transfer);
+    return complete.status();
+  }
+  waiting_.push_back(transfer);
+  if (*complete) FindZone(transfer);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> PayloadSender::FindKeys(Transfer& transfer) {
+  transfer.keys.clear();
+  bool complete = true;
+  for (size_t i = 0; i < PieceCount(transfer); ++i) {
+    BufferBlock* const block = Piece(transfer, i).block();
+    if (block->domain_id == domain_id_) {
+      transfer.keys.push_back(block->region->local_key());
+      continue;
+    }
+    const auto found = registrations_.find(block->id);
+    if (found != registrations_.end()) {
+      if (found->second.region != nullptr) {
+        transfer.keys.push_back(found->second.region->local_key());
+      } else {
+        complete = false;  // Being made.
+      }
+      continue;
+    }
+    Registration& made = registrations_[block->id];
+    made.memory = block->memory;
+    if (block->bytes.size() > kRegisterHereBytesMax &&
+        port_.RegisterInBackground(Piece(transfer, i))) {
+      complete = false;
+      continue;
+    }
+    auto region =
+        domain_.RegisterMemory(block->bytes.data(), block->bytes.size(), kAccessLocalRead);
+    if (!region.ok()) {
+      registrations_.erase(block->id);
+      return region.status();
+    }
+    made.region = *std::move(region);
+    transfer.keys.push_back(made.region->local_key());
+  }
+  return complete;
+}
+
+void PayloadSender::OnRegistered(uint64_t block_id, absl::StatusOr<Registration> registration) {
+  if (registration.ok()) {
+    registrations_[block_id] = *std::move(registration);
+  } else {
+    registrations_.erase(block_id);
+  }
+  const std::vector<Transfer*> waiting = waiting_;
+  for (Transfer* transfer : waiting) {
+    if (transfer->state != State::kKeys) continue;
+    absl::StatusOr<bool> complete = registration.ok() ? FindKeys(*transfer) : registration.status();
+    if (!complete.ok()) {
+      failed_.emplace_back(transfer->frame.call_id, complete.status());
+      std::erase(waiting_, transfer);
+      Free(transfer);
+    } else if (*complete) {
+      FindZone(transfer);
+    }
+  }
+}
+
+void PayloadSender::FindZone(Transfer* transfer) {
+  ZoneGrant& zone = transfer->frame.zone;
+  const uint64_t bytes = transfer->frame.landing_bytes;
+  if (zone.immediate != 0 && zone.length < bytes) zone = {};  // Too short: it ends with the call.
+  if (zone.immediate == 0 && !TakeGranted(bytes, &zone)) {
+    transfer->state = State::kZone;
+    ++counters_.zones_asked;
+    WantZoneHeader want{};
+    want.bytes = bytes;
+    port_.SendNote(FrameKind::kWantZone, transfer->frame.call_id, &want, sizeof(want));
+    return;
+  }
+  transfer->state = State::kSending;
+  std::erase(waiting_, transfer);
+  sending_.push_back(transfer);
+}
+
+// ---- Zones ----
+
+bool PayloadSender::TakeGranted(uint64_t bytes, ZoneGrant* zone) {
+  // A long zone is not for a short message: the next long one would have to ask.
+  const uint64_t most = std::max<uint64_t>(2 * kBlockBytesMin, 4 * bytes);
+  auto best = granted_.end();
+  for (auto at = granted_.begin(); at != granted_.end(); ++at) {
+    if (at->length < bytes || at->length > most) continue;
+    if (best == granted_.end() || at->length < best->length) best = at;
+  }
+  if (best == granted_.end()) return false;
+  *zone = *best;
+  *best = granted_.back();
+  granted_.pop_back();
+  return true;
+}
+
+void PayloadSender::KeepZone(const ZoneGrant& zone) {
+  if (zones_stay_) granted_.push_back(zone);
+}
+
+FrameDefect PayloadSender::OnZone(uint32_t call_id, const ZoneGrant& zone) {
+  ++counters_.zones_granted;
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](Transfer* transfer) {
+    return transfer->state == State::kZone && transfer->frame.call_id == call_id;
+  });
+  if (call_id != 0 && found != waiting_.end()) {
+    Transfer* const transfer = *found;
+    if (zone.length < transfer->frame.landing_bytes) return FrameDefect::kZoneGrant;
+    transfer->frame.zone = zone;
+    FindZone(transfer);
+    return FrameDefect::kNone;
+  }
+  if (granted_.size() >= Immediate::kZonesMax) return FrameDefect::kZoneGrant;
+  KeepZone(zone);
+  return FrameDefect::kNone;
+}
+
+void PayloadSender::OnRecall(uint32_t immediate) {
+  const auto found = std::find_if(granted_.begin(), granted_.end(), [&](const ZoneGrant& zone) {
+    return zone.immediate == immediate;
+  });
+  // One that is in use comes back with its message.
+  if (found == granted_.end()) return;
+  *found = granted_.back();
+  granted_.pop_back();
+  ZoneNoteHeader note{};
+  note.immediate = immediate;
+  port_.SendNote(FrameKind::kReturnZone, 0, &note, sizeof(note));
+}
+
+// ---- Giving up ----
+
+bool PayloadSender::Abort(uint32_t call_id) {
+  const auto is_it = [&](Transfer* transfer) { return transfer->frame.call_id == call_id; };
+  if (const auto found = std::find_if(waiting_.begin(), waiting_.end(), is_it);
+      found != waiting_.end()) {
+    Transfer* const transfer = *found;
+    waiting_.erase(found);
+    Free(transfer);
+    return true;
+  }
+  const auto found = std::find_if(sending_.begin(), sending_.end(), is_it);
+  if (found == sending_.end()) return false;
+  Transfer* const transfer = *found;
+  sending_.erase(found);
+  // What is posted lands before anything that is posted later, so the zone is good for another.
+  KeepZone(transfer->frame.zone);
+  if (transfer->posted) {
+    transfer->frame.call_id = 0;
+    on_the_way_.push_back(transfer);
+  } else {
+    Free(transfer);
+  }
+  return true;
+}
+
+// ---- Sending ----
+
+bool PayloadSender::IsLastChunk(const Transfer& transfer) const {
+  return transfer.piece + 1 == PieceCount(transfer) &&
+         Piece(transfer, transfer.piece).size() - transfer.piece_done <= kChunkBytes;
+}
+
+bool PayloadSender::CanProgress() const {
+  return !sending_.empty() && bytes_in_queue_ < kWindowBytes &&
+         port_.CanPost(IsLastChunk(*sending_.front()));
+}
+
+void PayloadSender::Progress() {
+  uint64_t posted = 0;
+  while (posted < kChunkBytes && CanProgress()) {
+    Transfer* const transfer = sending_.front();
+    sending_.erase(sending_.begin());
+    const uint64_t before = bytes_in_queue_;
+    PostChunk(*transfer);
+    posted += bytes_in_queue_ - before;
+    (transfer->announced ? on_the_way_.push_back(transfer) : sending_.push_back(transfer));
+  }
+}
+
+void PayloadSender::PostChunk(Transfer& transfer) {
+  const Buffer& piece = Piece(transfer, transfer.piece);
+  const uint64_t bytes = std::min(kChunkBytes, piece.size() - transfer.piece_done);
+  const bool last = IsLastChunk(transfer);
+  const ZoneGrant& zone = transfer.frame.zone;
+  const ScatterGatherEntry entry = {
+      reinterpret_cast<uint64_t>(piece.data()) + transfer.piece_done, static_cast<uint32_t>(bytes),
+      transfer.keys[transfer.piece]};
+  SendWorkRequest request;
+  request.sg_list = {&entry, 1};
+  request.remote = {zone.address + transfer.remote_offset, RemoteKey{zone.remote_key}};
+  const bool with_imm = last && write_with_imm_;
+  request.opcode = with_imm ? Opcode::kWriteWithImm : Opcode::kWrite;
+  request.imm_data = zone.immediate;
+  transfer.last_posted = port_.Post(request, with_imm);
+  transfer.posted = true;
+  in_queue_.push_back({transfer.last_posted, static_cast<uint32_t>(bytes)});
+  bytes_in_queue_ += bytes;
+  counters_.bytes_sent += bytes;
+
+  transfer.piece_done += bytes;
+  transfer.remote_offset += bytes;
+  if (transfer.piece_done == piece.size() && !last) {
+    ++transfer.piece;
+    transfer.piece_done = 0;
+    transfer.remote_offset = RoundUp(transfer.remote_offset, kLandedAlignment);
+  }
+  if (!last) return;
+  transfer.announced = true;
+  if (with_imm) return;
+  ZoneNoteHeader note{};
+  note.immediate = zone.immediate;
+  port_.SendNote(FrameKind::kLanded, 0, &note, sizeof(note));
+}
+
+void PayloadSender::OnRetired(uint32_t count) {
+  while (in_queue_first_ < in_queue_.size() && IsOver(in_queue_[in_queue_first_].count, count)) {
+    bytes_in_queue_ -= in_queue_[in_queue_first_++].bytes;
+  }
+  if (in_queue_first_ == in_queue_.size() || in_queue_first_ >= kInQueueSlack) {
+    in_queue_.erase(in_queue_.begin(), in_queue_.begin() + static_cast<ptrdiff_t>(in_queue_first_));
+    in_queue_first_ = 0;
+  }
+  std::erase_if(on_the_way_, [&](Transfer* transfer) {
+    if (!IsOver(transfer->last_posted, count)) return false;
+    Free(transfer);
+    return true;
+  });
+}
+
+void PayloadSender::Sweep() {
+  // One reference is the registration's own. A new one can only be made of an old one.
+  absl::erase_if(registrations_, [](const auto& entry) {
+    return entry.second.region != nullptr && entry.second.memory.use_count() == 1;
+  });
+}
+
+}  // namespace verbena

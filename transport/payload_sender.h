@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PayloadSender: the sending half of the payload path. It writes messages into zones that the peer
+// granted, in chunks, and announces each with the immediate of its last chunk.
+//
+//   state       waits for                          leaves when
+//   kKeys       its memory to be registered        the last piece is     -> kZone
+//   kZone       a zone that takes it               one is there          -> kSending
+//   kSending    its turn, a credit at the end      the last chunk posted -> kOnTheWay
+//   kOnTheWay   the completion of what was posted  it comes              -> over
+//
+// Messages that are sent at the same time take turns, a chunk each, so a short one does not wait for
+// a long one; and only a bounded number of bytes is in the send queue, so small frames do not, too.
+//
+// Threads: the poller's. Lifetime: the endpoint's; destroyed when the queue pair is drained, since
+// the device may read from what is on the way.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "verbena/transport/buffer.h"
+#include "verbena/transport/capabilities.h"
+#include "verbena/transport/payload_port.h"
+
+namespace verbena {
+
+// A message for a zone.
+struct OutgoingFrame {
+  uint32_t call_id = 0;
+  // The prefix, the frame's header and all of the frame up to the first attachment.
+  Buffer head;
+  // Attachments, without empty ones. They go to multiples of kLandedAlignment behind the head.
+  absl::InlinedVector<Buffer, 4> attachments;
+  // What the zone must take.
+  uint64_t landing_bytes = 0;
+  // Where to, if the peer has said so already.
+  ZoneGrant zone;
+};
+
+// Memory registered for one connection.
+struct Registration {
+  std::shared_ptr<BlockMemory> memory;  // Goes after the region.
+  std::unique_ptr<MemoryRegion> region;
+};
+
+class PayloadSender {
+ public:
+  // `zones_stay`: zones that were not used up are kept for other messages. Else each belongs to a
+  // call and ends with it.
+  PayloadSender(PayloadPort& port, ProtectionDomain& domain, uint64_t domain_id,
+                const Capabilities& can, bool zones_stay, PayloadCounters& counters);
+  ~PayloadSender();
+
+  // Takes a message. Errors: RESOURCE_EXHAUSTED (its memory can't be registered).
+  absl::Status Start(OutgoingFrame frame);
+  // Gives a message up. True: the peer will not see it, and what was posted of it does no harm.
+  // False: it is announced already, or unknown.
+  bool Abort(uint32_t call_id);
+
+  // The peer's frames.
+  FrameDefect OnZone(uint32_t call_id, const ZoneGrant& zone);
+  void OnRecall(uint32_t immediate);
+  void OnRegistered(uint64_t block_id, absl::StatusOr<Registration> registration);
+  // All sends up to this count are over.
+  void OnRetired(uint32_t count);
+
+  // Whether Progress would post something.
+  bool CanProgress() const;
+  // Posts chunks: as much as may be in one step of the poller.
+  void Progress();
+
+  // Messages that are not over.
+  size_t in_flight() const { return waiting_.size() + sending_.size() + on_the_way_.size(); }
+  // Lets go of registrations of memory that nobody but us refers to.
+  void Sweep();
+  bool has_registrations() const { return !registrations_.empty(); }
+  // Messages whose memory could not be registered: the layer above ends their calls.
+  std::vector<std::pair<uint32_t, absl::Status>> TakeFailed() { return std::move(failed_); }
+
+  // Bytes of one WRITE. Small enough that a frame which waits for one is not late, large enough
+  // that what a chunk costs beside its bytes is nothing: 128 KiB take 3 us to copy in cache and
+  // 10 us at 100 Gbit/s.
+  static constexpr uint64_t kChunkBytes = 128 * 1024;
+  // Bytes in the send queue. What the fastest link moves in a few round trips; a frame behind them
+  // waits for all.
+  static constexpr uint64_t kWindowBytes = 4 * kChunkBytes;
+
+ private:
+  enum class State { kKeys, kZone, kSending };
+  struct Transfer {
+    OutgoingFrame frame;
+    State state = State::kKeys;
+    size_t piece = 0;             // The next bytes to send: of the head (0) or an attachment,
+    uint64_t piece_done = 0;      // from here on,
+    uint64_t remote_offset = 0;   // to here in the zone.
+    uint32_t last_posted = 0;     // Count of sends with the last chunk.
+    bool posted = false;
+    bool announced = false;
+    absl::InlinedVector<LocalKey, 5> keys;  // Of the pieces.
+  };
+
+  Transfer* NewTransfer();
+  void Free(Transfer* transfer);
+  const Buffer& Piece(const Transfer& transfer, size_t index) const {
+    return index == 0 ? transfer.frame.head : transfer.frame.attachments[index - 1];
+  }
+  size_t PieceCount(const Transfer& transfer) const {
+    return transfer.frame.attachments.size() + 1;
+  }
+  // Looks up or makes the keys. False: some are being made.
+  absl::StatusOr<bool> FindKeys(Transfer& transfer);
+  void FindZone(Transfer* transfer);
+  bool TakeGranted(uint64_t bytes, ZoneGrant* zone);
+  bool IsLastChunk(const Transfer& transfer) const;
+  void PostChunk(Transfer& transfer);
+  void KeepZone(const ZoneGrant& zone);
+
+  PayloadPort& port_;
+  ProtectionDomain& domain_;
+  const uint64_t domain_id_;
+  const bool write_with_imm_;
+  const bool zones_stay_;
+  PayloadCounters& counters_;
+
+  std::vector<std::unique_ptr<Transfer>> all_;
+  std::vector<Transfer*> free_;
+  std::vector<Transfer*> waiting_;  // kKeys, kZone.
+  std::vector<Transfer*> sending_;  // The first has the turn.
+  std::vector<Transfer*> on_the_way_;
+  std::vector<ZoneGrant> granted_;  // Unused.
+  struct InQueue {
+    uint32_t count;
+    uint32_t bytes;
+  };
+  std::vector<InQueue> in_queue_;  // Chunks that are posted and not over; those before the first are.
+  size_t in_queue_first_ = 0;
+  uint64_t bytes_in_queue_ = 0;
+  absl::flat_hash_map<uint64_t, Registration> registrations_;  // By block id.
+  std::vector<std::pair<uint32_t, absl::Status>> failed_;
+};
+
+}  // namespace verbena
