@@ -10,8 +10,9 @@
 
 namespace verbena::codegen {
 
-// The text of x.verbena.h: for each service a class with its stub, its asynchronous stub and its
-// server side. Methods that stream get no code yet, and a comment that says so.
+// The text of x.verbena.h: for each message with fields that travel outside of it a class around
+// it, and for each service a class with its stub, its asynchronous stub and its server side.
+// Methods that stream get no code yet, and a comment that says so.
 std::string EmitHeader(const ServiceFile& file);
 
 // The text of x.verbena.cc.

@@ -50,6 +50,11 @@ constexpr std::string_view kMethodHelpers[] = {
     "verbena_methods",
 };
 
+// Members of the class around a message, beside the accessors of its fields.
+constexpr std::string_view kFieldHelpers[] = {
+    "Clear", "VerbenaCollect", "VerbenaPlace", "message", "mutable_message", "verbena_message_",
+};
+
 // Types and functions that the runtime's headers bring into namespace verbena. The package of that
 // name is the project's own, so this need not foresee later ones.
 constexpr std::string_view kRuntimeNames[] = {
@@ -57,6 +62,12 @@ constexpr std::string_view kRuntimeNames[] = {
     "Address",
     "AsyncEvent",
     "AtomicTarget",
+    "Attachment",
+    "AttachmentList",
+    "BlockMemory",
+    "BlockPool",
+    "Buffer",
+    "BufferBlock",
     "CallUnary",
     "Capabilities",
     "Channel",
@@ -123,10 +134,24 @@ bool Contains(const std::string_view (&sorted)[N], std::string_view name) {
 static_assert(std::is_sorted(std::begin(kCppReserved), std::end(kCppReserved)));
 static_assert(std::is_sorted(std::begin(kServiceHelpers), std::end(kServiceHelpers)));
 static_assert(std::is_sorted(std::begin(kMethodHelpers), std::end(kMethodHelpers)));
+static_assert(std::is_sorted(std::begin(kFieldHelpers), std::end(kFieldHelpers)));
 
 bool IsHelper(NameKind kind, std::string_view name) {
-  return kind == NameKind::kService ? Contains(kServiceHelpers, name)
-                                    : Contains(kMethodHelpers, name);
+  switch (kind) {
+    case NameKind::kService:
+      return Contains(kServiceHelpers, name);
+    case NameKind::kMethod:
+      return Contains(kMethodHelpers, name);
+    case NameKind::kPlacedMessage:
+      return false;
+  }
+  return false;
+}
+
+// What a field's class has because of it, beside the function that is called as the field is. The
+// prefixes differ in their first letters, so that two fields never have one of these in common.
+std::vector<std::string> DerivedNames(const std::string& name) {
+  return {"set_" + name, "add_" + name, "clear_" + name, "verbena_" + name + "_"};
 }
 
 }  // namespace
@@ -146,6 +171,33 @@ std::vector<std::string> CppNames(NameKind kind, const std::vector<std::string>&
         cpp_name += '_';
       } while (used.contains(cpp_name) || IsHelper(kind, cpp_name));
       used.insert(cpp_name);
+    }
+    result.push_back(cpp_name);
+  }
+  return result;
+}
+
+std::vector<std::string> CppFieldNames(const std::vector<std::string>& names) {
+  std::set<std::string> derived;
+  for (const std::string& name : names) {
+    for (const std::string& other : DerivedNames(name)) derived.insert(other);
+  }
+  std::set<std::string> used = derived;
+  used.insert(names.begin(), names.end());
+  const auto is_free = [&used](const std::string& name) {
+    return !used.contains(name) && !Contains(kFieldHelpers, name);
+  };
+  std::vector<std::string> result;
+  for (const std::string& name : names) {
+    std::string cpp_name = name;
+    if (Contains(kFieldHelpers, name) || derived.contains(name)) {
+      std::vector<std::string> members;
+      do {
+        cpp_name += '_';
+        members = DerivedNames(cpp_name);
+        members.push_back(cpp_name);
+      } while (!std::all_of(members.begin(), members.end(), is_free));
+      used.insert(members.begin(), members.end());
     }
     result.push_back(cpp_name);
   }

@@ -102,6 +102,14 @@ void Printer::PrintList(std::string_view head, const std::vector<std::string>& a
   }
 }
 
+void Printer::PrintFunction(std::string_view head, std::string_view statement) {
+  const std::string line = std::string(head).append(" { ").append(statement).append(" }");
+  if (indent_ + line.size() <= kColumns) return PrintLine(line);
+  PrintLine(std::string(head).append(" {"));
+  PrintLine(std::string("  ").append(statement));
+  PrintLine("}");
+}
+
 void Printer::PrintComment(std::string_view text) {
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   if (text.empty()) return;

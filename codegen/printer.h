@@ -29,6 +29,9 @@ class Printer {
   void PrintList(std::string_view head, const std::vector<std::string>& arguments,
                  std::string_view tail);
 
+  // Appends the function `head` { `statement` }, in one line where it fits.
+  void PrintFunction(std::string_view head, std::string_view statement);
+
   // Appends `text` as "//" lines. Does nothing if it is empty.
   void PrintComment(std::string_view text);
 

@@ -2,58 +2,31 @@
 
 #include "verbena/codegen/protobuf_front_end.h"
 
+#include <map>
 #include <set>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "google/protobuf/compiler/cpp/names.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "verbena/codegen/names.h"
+#include "verbena/codegen/protobuf_location.h"
+#include "verbena/codegen/protobuf_names.h"
+#include "verbena/codegen/protobuf_payload.h"
 
 namespace verbena::codegen {
 namespace {
 
 using google::protobuf::Descriptor;
-using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
-using google::protobuf::FileDescriptorProto;
 using google::protobuf::MethodDescriptor;
 using google::protobuf::ServiceDescriptor;
 using google::protobuf::SourceLocation;
 namespace protoc = google::protobuf::compiler;
-
-template <class D>
-SourceLocation LocationOf(const D& descriptor) {
-  SourceLocation location;
-  // Counts from 0; -1 is "unknown" once 1 is added.
-  if (!descriptor.GetSourceLocation(&location)) location.start_line = location.start_column = -1;
-  return location;
-}
-
-SourceLocation PackageLocation(const FileDescriptor& file) {
-  SourceLocation location;
-  if (!file.GetSourceLocation({FileDescriptorProto::kPackageFieldNumber}, &location)) {
-    location.start_line = location.start_column = -1;
-  }
-  return location;
-}
-
-absl::Status ErrorAt(const FileDescriptor& file, const SourceLocation& location,
-                     const std::string& message) {
-  std::string where = file.name();
-  if (location.start_line >= 0) {
-    absl::StrAppend(&where, ":", location.start_line + 1, ":", location.start_column + 1);
-  }
-  return absl::InvalidArgumentError(absl::StrCat(where, ": ", message));
-}
-
-std::string CommentOf(const SourceLocation& location) {
-  return location.leading_comments.empty() ? location.trailing_comments : location.leading_comments;
-}
 
 StreamingKind StreamingOf(const MethodDescriptor& method) {
   if (method.client_streaming()) {
@@ -61,45 +34,6 @@ StreamingKind StreamingOf(const MethodDescriptor& method) {
                                      : StreamingKind::kClientStreaming;
   }
   return method.server_streaming() ? StreamingKind::kServerStreaming : StreamingKind::kUnary;
-}
-
-// ---- Names that protoc's C++ has already taken ------------------------------------------------
-
-void AddEnum(const EnumDescriptor& type, std::set<std::string>& names) {
-  const std::string name = protoc::cpp::ClassName(&type);
-  for (const char* suffix :
-       {"", "_MIN", "_MAX", "_ARRAYSIZE", "_Name", "_Parse", "_IsValid", "_descriptor"}) {
-    names.insert(name + suffix);
-  }
-  // Values of a nested enum are prefixed with the name of the message.
-  for (int i = 0; i < type.value_count(); ++i) {
-    const std::string value = protoc::cpp::EnumValueName(type.value(i));
-    names.insert(type.containing_type() == nullptr
-                     ? value
-                     : absl::StrCat(protoc::cpp::ClassName(type.containing_type()), "_", value));
-  }
-}
-
-void AddMessage(const Descriptor& type, std::set<std::string>& names) {
-  const std::string name = protoc::cpp::ClassName(&type);
-  names.insert(name);
-  names.insert(name + "DefaultTypeInternal");
-  for (int i = 0; i < type.nested_type_count(); ++i) AddMessage(*type.nested_type(i), names);
-  for (int i = 0; i < type.enum_type_count(); ++i) AddEnum(*type.enum_type(i), names);
-}
-
-// Of the types in `package` that `file` sees. Nested A.B is A_B in C++, which a service may be
-// called, too.
-void AddTypes(const FileDescriptor& file, const std::string& package,
-              std::set<const FileDescriptor*>& seen, std::set<std::string>& names) {
-  if (!seen.insert(&file).second) return;
-  if (file.package() == package) {
-    for (int i = 0; i < file.message_type_count(); ++i) AddMessage(*file.message_type(i), names);
-    for (int i = 0; i < file.enum_type_count(); ++i) AddEnum(*file.enum_type(i), names);
-  }
-  for (int i = 0; i < file.dependency_count(); ++i) {
-    AddTypes(*file.dependency(i), package, seen, names);
-  }
 }
 
 // ---- What can't be compiled, whatever this generator does -------------------------------------
@@ -142,6 +76,58 @@ absl::Status CheckMessageType(const MethodDescriptor& method, const Descriptor& 
                    "as it is; rename the message"));
 }
 
+absl::Status CheckPlacedMessages(const FileDescriptor& file) {
+  for (const Descriptor* message : MessagesWithPayload(file)) {
+    const std::string name = protoc::cpp::ClassName(message);
+    if (!IsReservedInCpp(name) || name == "assert") continue;
+    return ErrorAt(
+        file, LocationOf(*message),
+        absl::StrCat("message ", message->full_name(), " has fields marked PAYLOAD, and \"", name,
+                     "\" is reserved in C++20, and protoc writes it into the "
+                     ".pb.h as it is; rename the message"));
+  }
+  return absl::OkStatus();
+}
+
+// `type`, a message or an enum, and the class of a message in a file that it imports, which was
+// named without knowing of `type`.
+template <class D>
+absl::Status CheckNotPlaced(const D& type, const std::map<std::string, const Descriptor*>& placed) {
+  const auto found = placed.find(protoc::cpp::ClassName(&type));
+  if (found == placed.end()) return absl::OkStatus();
+  return ErrorAt(*type.file(), LocationOf(type),
+                 absl::StrCat(type.full_name(), " has the name of the class ", found->first,
+                              " that is generated for ", found->second->full_name(), " (",
+                              found->second->file()->name(),
+                              "), which has fields marked PAYLOAD; "
+                              "rename one of them"));
+}
+
+absl::Status CheckNotPlacedWithNested(const Descriptor& message,
+                                      const std::map<std::string, const Descriptor*>& placed) {
+  if (absl::Status s = CheckNotPlaced(message, placed); !s.ok()) return s;
+  for (int i = 0; i < message.enum_type_count(); ++i) {
+    if (absl::Status s = CheckNotPlaced(*message.enum_type(i), placed); !s.ok()) return s;
+  }
+  for (int i = 0; i < message.nested_type_count(); ++i) {
+    absl::Status s = CheckNotPlacedWithNested(*message.nested_type(i), placed);
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTypesAreNotPlaced(const FileDescriptor& file, PlacedNames& names) {
+  const std::map<std::string, const Descriptor*> placed = names.InPackageOf(file);
+  for (int i = 0; i < file.message_type_count(); ++i) {
+    absl::Status s = CheckNotPlacedWithNested(*file.message_type(i), placed);
+    if (!s.ok()) return s;
+  }
+  for (int i = 0; i < file.enum_type_count(); ++i) {
+    if (absl::Status s = CheckNotPlaced(*file.enum_type(i), placed); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
 // ---- The model ------------------------------------------------------------------------------
 
 // `path` with the prefix of generated headers, unless Protobuf brings it along.
@@ -151,15 +137,50 @@ std::string HeaderPath(const ProtobufFrontEndOptions& options, std::string path)
   return absl::StrCat(options.include_prefix, slash ? "" : "/", path);
 }
 
-absl::StatusOr<MethodModel> ReadMethod(const MethodDescriptor& method) {
+PlacedMessageModel ReadPlacedMessage(const Descriptor& message, PlacedNames& names) {
+  PlacedMessageModel model;
+  const std::string& package = message.file()->package();
+  model.name = message.full_name().substr(package.empty() ? 0 : package.size() + 1);
+  model.cpp_name = names.Of(message);
+  model.message_type = protoc::cpp::QualifiedClassName(&message);
+  std::vector<std::string> field_names;
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    if (!IsPayload(field)) continue;
+    field_names.push_back(protoc::cpp::FieldName(&field));
+    model.fields.push_back({.cpp_name = "",
+                            .comment = CommentOf(LocationOf(field)),
+                            .number = static_cast<uint32_t>(field.number()),
+                            .repeated = field.is_repeated()});
+  }
+  field_names = CppFieldNames(field_names);
+  for (size_t i = 0; i < field_names.size(); ++i) model.fields[i].cpp_name = field_names[i];
+  return model;
+}
+
+// The class that stands for `message` in a method, and its codec.
+void ReadMethodType(const Descriptor& message, PlacedNames& names, std::string& type,
+                    std::string& codec) {
+  const bool placed = HasPayloadFields(message);
+  type = protoc::cpp::QualifiedClassName(&message);
+  if (placed) {
+    const std::string cpp_namespace = CppNamespace(*message.file());
+    type = absl::StrCat(cpp_namespace.empty() ? "" : "::", cpp_namespace, "::", names.Of(message));
+  }
+  codec = absl::StrCat("::verbena::", placed ? "kPlacedProtobufCodec" : "kProtobufCodec", "<", type,
+                       ">");
+}
+
+absl::StatusOr<MethodModel> ReadMethod(const MethodDescriptor& method, PlacedNames& placed_names) {
   if (absl::Status s = CheckMessageType(method, *method.input_type()); !s.ok()) return s;
   if (absl::Status s = CheckMessageType(method, *method.output_type()); !s.ok()) return s;
+  if (absl::Status s = CheckNoPayloadBelow(method); !s.ok()) return s;
   const SourceLocation location = LocationOf(method);
   MethodModel model;
   model.name = method.name();
   model.full_name = absl::StrCat(method.service()->full_name(), "/", method.name());
-  model.request_type = protoc::cpp::QualifiedClassName(method.input_type());
-  model.response_type = protoc::cpp::QualifiedClassName(method.output_type());
+  ReadMethodType(*method.input_type(), placed_names, model.request_type, model.request_codec);
+  ReadMethodType(*method.output_type(), placed_names, model.response_type, model.response_codec);
   model.comment = CommentOf(location);
   model.streaming = StreamingOf(method);
   model.line = location.start_line + 1;
@@ -167,14 +188,15 @@ absl::StatusOr<MethodModel> ReadMethod(const MethodDescriptor& method) {
   return model;
 }
 
-absl::StatusOr<ServiceModel> ReadService(const ServiceDescriptor& service) {
+absl::StatusOr<ServiceModel> ReadService(const ServiceDescriptor& service,
+                                         PlacedNames& placed_names) {
   ServiceModel model;
   model.name = service.name();
   model.full_name = service.full_name();
   model.comment = CommentOf(LocationOf(service));
   std::vector<std::string> names;
   for (int i = 0; i < service.method_count(); ++i) {
-    absl::StatusOr<MethodModel> method = ReadMethod(*service.method(i));
+    absl::StatusOr<MethodModel> method = ReadMethod(*service.method(i), placed_names);
     if (!method.ok()) return method.status();
     names.push_back(method->name);
     model.methods.push_back(*std::move(method));
@@ -184,18 +206,17 @@ absl::StatusOr<ServiceModel> ReadService(const ServiceDescriptor& service) {
   return model;
 }
 
-void NameServices(const FileDescriptor& file, ServiceFile& model) {
-  std::set<std::string> taken;
-  std::set<const FileDescriptor*> seen;
-  AddTypes(file, file.package(), seen, taken);
-  if (file.package() == "verbena") taken.merge(RuntimeNames());
+void NameServices(const FileDescriptor& file, PlacedNames& placed_names, ServiceFile& model) {
+  std::set<std::string> taken = NamesInPackage(file);
+  for (const auto& [name, message] : placed_names.InPackageOf(file)) taken.insert(name);
   std::vector<std::string> names;
   for (const ServiceModel& service : model.services) names.push_back(service.name);
   const std::vector<std::string> cpp_names = CppNames(NameKind::kService, names, taken);
   for (size_t i = 0; i < cpp_names.size(); ++i) model.services[i].cpp_name = cpp_names[i];
 }
 
-// Of the file itself, which users expect to come with the service, and of each type it names.
+// Of the file itself, which users expect to come with the service, of each type that it names, and
+// of the classes around these.
 std::vector<std::string> MessageHeaders(const FileDescriptor& file,
                                         const ProtobufFrontEndOptions& options) {
   std::set<std::string> headers = {HeaderPath(options, OutputStem(file) + ".pb.h")};
@@ -203,7 +224,11 @@ std::vector<std::string> MessageHeaders(const FileDescriptor& file,
     for (int j = 0; j < file.service(i)->method_count(); ++j) {
       const MethodDescriptor& method = *file.service(i)->method(j);
       for (const Descriptor* type : {method.input_type(), method.output_type()}) {
-        headers.insert(HeaderPath(options, OutputStem(*type->file()) + ".pb.h"));
+        const std::string stem = OutputStem(*type->file());
+        headers.insert(HeaderPath(options, stem + ".pb.h"));
+        if (HasPayloadFields(*type) && type->file() != &file) {
+          headers.insert(HeaderPath(options, stem + ".verbena.h"));
+        }
       }
     }
   }
@@ -218,19 +243,25 @@ absl::StatusOr<ServiceFile> ReadProtobufFile(const FileDescriptor& file,
                                              const ProtobufFrontEndOptions& options) {
   if (absl::Status s = CheckPackage(file); !s.ok()) return s;
   if (absl::Status s = CheckNoGenericServices(file); !s.ok()) return s;
+  if (absl::Status s = CheckPayloadFields(file); !s.ok()) return s;
+  if (absl::Status s = CheckPlacedMessages(file); !s.ok()) return s;
+  PlacedNames placed_names;
+  if (absl::Status s = CheckTypesAreNotPlaced(file, placed_names); !s.ok()) return s;
   ServiceFile model;
   model.source_path = file.name();
   model.header_path = HeaderPath(options, OutputStem(file) + ".verbena.h");
-  model.cpp_namespace = absl::StrReplaceAll(file.package(), {{".", "::"}});
+  model.cpp_namespace = CppNamespace(file);
   model.message_headers = MessageHeaders(file, options);
-  model.codec_template = "::verbena::kProtobufCodec";
   model.codec_header = "verbena/rpc/protobuf_codec.h";
+  for (const Descriptor* message : MessagesWithPayload(file)) {
+    model.placed_messages.push_back(ReadPlacedMessage(*message, placed_names));
+  }
   for (int i = 0; i < file.service_count(); ++i) {
-    absl::StatusOr<ServiceModel> service = ReadService(*file.service(i));
+    absl::StatusOr<ServiceModel> service = ReadService(*file.service(i), placed_names);
     if (!service.ok()) return service.status();
     model.services.push_back(*std::move(service));
   }
-  NameServices(file, model);
+  NameServices(file, placed_names, model);
   return model;
 }
 

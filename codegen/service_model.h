@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,18 @@ namespace verbena::codegen {
 enum class StreamingKind { kUnary, kClientStreaming, kServerStreaming, kBidirectional };
 
 struct MethodModel {
-  std::string name;           // As the IDL spells it: "SayHello".
-  std::string full_name;      // Its identity on the wire: "pkg.Greeter/SayHello".
-  std::string cpp_name;       // "SayHello", or "delete_".
-  std::string request_type;   // Fully qualified C++ name: "::pkg::HelloRequest".
-  std::string response_type;  // Likewise.
-  std::string comment;        // Lines as in the IDL, without "//". May be empty.
+  std::string name;       // As the IDL spells it: "SayHello".
+  std::string full_name;  // Its identity on the wire: "pkg.Greeter/SayHello".
+  std::string cpp_name;   // "SayHello", or "delete_".
+  // What callers pass and handlers get, fully qualified: "::pkg::HelloRequest", or the class of a
+  // PlacedMessageModel.
+  std::string request_type;
+  std::string response_type;
+  // `&request_codec` is a `const ::verbena::Codec*` of it:
+  // "::verbena::kCodec<::pkg::HelloRequest>".
+  std::string request_codec;
+  std::string response_codec;
+  std::string comment;  // Lines as in the IDL, without "//". May be empty.
   StreamingKind streaming = StreamingKind::kUnary;
   int line = 0;  // In the IDL, from 1; 0 when it is not known.
   int column = 0;
@@ -32,14 +39,31 @@ struct ServiceModel {
   std::vector<MethodModel> methods;
 };
 
+// A field whose bytes travel outside of the message.
+struct PlacedFieldModel {
+  std::string cpp_name;  // Of its accessors: "payload", or "class_".
+  std::string comment;
+  uint32_t number = 0;  // What tells it from the others on the wire; not 0.
+  bool repeated = false;
+};
+
+// A message type with such fields, which becomes a class around the message.
+struct PlacedMessageModel {
+  std::string name;          // As the IDL spells it, in its package: "Outer.Inner".
+  std::string cpp_name;      // Of the class: "PlacedOuter_Inner".
+  std::string message_type;  // Fully qualified C++ name of the message: "::pkg::Outer_Inner".
+  std::vector<PlacedFieldModel> fields;  // At least one.
+};
+
 struct ServiceFile {
   std::string source_path;    // "dir/greeter.proto", as given to the IDL's compiler.
   std::string header_path;    // How generated code includes its header: "dir/greeter.verbena.h".
   std::string cpp_namespace;  // "a::b"; empty for the global namespace.
-  // Headers of the message types, as #include has them, without quotes; no duplicates.
+  // Headers of the message types and of those classes for them that other files have, as #include
+  // has them, without quotes; no duplicates.
   std::vector<std::string> message_headers;
-  std::string codec_template;  // `&codec_template<Message>` is a `const ::verbena::Codec*`.
-  std::string codec_header;    // The header that declares it.
+  std::string codec_header;  // The header that declares the codecs of the methods.
+  std::vector<PlacedMessageModel> placed_messages;
   std::vector<ServiceModel> services;
 };
 

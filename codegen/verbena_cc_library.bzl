@@ -55,6 +55,7 @@ def _verbena_proto_gen_impl(ctx):
     out = "/".join([p for p in [ctx.bin_dir.path, ctx.label.workspace_root] if p])
     args = ctx.actions.args()
     args.add_all(info.import_paths, format_each = "-I%s")
+    args.add(ctx.file._options.path[:-len("/verbena/options.proto")], format = "-I%s")
     args.add(ctx.executable._plugin, format = "--plugin=protoc-gen-verbena=%s")
     args.add(out, format = "--cpp_out=%s")
     args.add(out, format = "--verbena_out=%s")
@@ -62,7 +63,7 @@ def _verbena_proto_gen_impl(ctx):
     ctx.actions.run(
         executable = ctx.executable._protoc,
         arguments = [args],
-        inputs = info.sources,
+        inputs = depset([ctx.file._options], transitive = [info.sources]),
         outputs = messages + services,
         tools = [ctx.executable._plugin],
         mnemonic = "VerbenaProtoc",
@@ -80,6 +81,10 @@ _verbena_proto_gen = rule(
     attrs = {
         "srcs": attr.label_list(allow_files = True, mandatory = True),
         "deps": attr.label_list(providers = [VerbenaProtoInfo]),
+        "_options": attr.label(
+            default = "//codegen/proto:verbena/options.proto",
+            allow_single_file = True,
+        ),
         "_plugin": attr.label(
             default = "//codegen:protoc_gen_verbena",
             executable = True,
@@ -123,8 +128,9 @@ def verbena_cc_library(name, srcs, deps = [], visibility = None):
 
     For dir/greeter.proto the library has "dir/greeter.pb.h" (messages) and "dir/greeter.verbena.h"
     (stubs and services), included by these paths from the workspace's root, as the .proto file is
-    imported: `import "dir/greeter.proto";`. Protobuf's own files (google/protobuf/*.proto) can be
-    imported without a dependency. The runtime is linked without being named.
+    imported: `import "dir/greeter.proto";`. Protobuf's own files (google/protobuf/*.proto) and
+    Verbena's "verbena/options.proto" can be imported without a dependency. The runtime is linked
+    without being named.
 
         load("//codegen:verbena_cc_library.bzl", "verbena_cc_library")
 
@@ -162,7 +168,11 @@ def verbena_cc_library(name, srcs, deps = [], visibility = None):
         hdrs = [name + "_gen"],
         linkstatic = True,
         tags = ["manual"],
-        deps = deps + [Label("//rpc:verbena"), Label("//third_party:protobuf")],
+        deps = deps + [
+            Label("//codegen/proto:options"),
+            Label("//rpc:verbena"),
+            Label("//third_party:protobuf"),
+        ],
         visibility = ["//visibility:private"],
     )
     _verbena_library(

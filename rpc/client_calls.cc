@@ -303,6 +303,7 @@ void ClientConnection::OnPayloadDenied(uint32_t call_id, const absl::Status& why
 
 void ClientConnection::ReceiveOnPoller(ClientCall* call, std::span<const std::byte> frame,
                                        const Buffer* landed) {
+  endpoint_->AbortPayload(call->id);  // The server did not take the request: it waits for no zone.
   const auto& header = *reinterpret_cast<const ResponseHeader*>(frame.data());
   const std::span<const std::byte> payload = frame.subspan(sizeof(ResponseHeader));
   const Codec& codec = *call->start.method->response;
@@ -393,6 +394,7 @@ void ClientConnection::DeadlineOnPoller(ClientCall* call) {
 }
 
 void ClientConnection::ScanCancelledOnPoller() {
+  if (endpoint_ != nullptr) CountPayloadOnPoller();  // So that a long transfer is seen to progress.
   calls_.ForEach([this](ClientCall& call) {
     if (!call.start.context->cancelled()) return;
     EndEarlyOnPoller(&call, absl::CancelledError("the caller cancelled the call"));

@@ -57,6 +57,7 @@ absl::Status ServerConnection::Accept(std::unique_ptr<ConnectionRequest> request
       [this, hello](ConnectionEvent& event) { OnEvent(event, hello); });
   if (!endpoint.ok()) return endpoint.status();
   endpoint_ = *std::move(endpoint);
+  endpoint_->WillAccept();
   deferred_.reserve(2 * poller_.options().endpoint.ring_depth);
   return poller_.poller().connection_manager().Accept(std::move(request), endpoint_->queue_pair(),
                                                       endpoint_->MakeConnectOptions(epoch));

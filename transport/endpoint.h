@@ -102,6 +102,8 @@ class Endpoint final : private PayloadPort {
   // To connect or accept with: a hello of this `epoch`, and retries of the NIC that end about when
   // EndpointOptions::detection_time does.
   ConnectOptions MakeConnectOptions(uint64_t epoch) const;
+  // Of an accepting side, before it accepts: frames may come before Open does.
+  void WillAccept() { side_ = Side::kAccepting; }
   // Connected: sending may begin.
   void Open(const Hello& peer, Side side);
   bool is_open() const { return state_ == State::kOpen; }

@@ -17,7 +17,7 @@ namespace {
 constexpr uint32_t kFramesReserve = 4;
 // How often it is looked whether memory has come back that a message waits for; and at what is idle.
 constexpr int64_t kTendSoonNs = 2'000'000;
-constexpr int64_t kTendNs = 500'000'000;
+constexpr int64_t kTendNs = 200'000'000;
 
 }  // namespace
 
@@ -248,6 +248,7 @@ void Endpoint::TellPayloadEvents() {
   }
   receiver.denied().clear();
   for (const auto& [call_id, why] : payload_->sender.TakeFailed()) {
+    receiver.OnCallAnswered(call_id);  // The peer never saw it, nor the zone in it.
     if (!closed_told_ && handler_ != nullptr) handler_->OnPayloadDenied(call_id, why);
   }
 }

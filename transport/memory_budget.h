@@ -34,6 +34,10 @@ class MemoryBudget {
   // RESOURCE_EXHAUSTED that names the budget, its size, what is in use, the need, and a remedy.
   absl::Status Exhausted(uint64_t bytes) const;
 
+  // Somebody waits until bytes are refunded: others had better keep nothing unused.
+  void AddWaiter(int change) { waiters_.fetch_add(change, std::memory_order_relaxed); }
+  bool has_waiters() const { return waiters_.load(std::memory_order_relaxed) != 0; }
+
   uint64_t bytes_max() const { return bytes_max_; }
   uint64_t bytes_in_use() const { return bytes_in_use_.load(std::memory_order_relaxed); }
 
@@ -42,6 +46,7 @@ class MemoryBudget {
   const std::string remedy_;
   const uint64_t bytes_max_;
   std::atomic<uint64_t> bytes_in_use_{0};
+  std::atomic<int> waiters_{0};
 };
 
 }  // namespace verbena

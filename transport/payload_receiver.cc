@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
@@ -22,17 +24,22 @@ bool IsOver(uint32_t count, uint32_t retired) {
 
 PayloadReceiver::PayloadReceiver(PayloadPort& port, ProtectionDomain& domain,
                                  std::shared_ptr<BlockPool> zones,
-                                 std::shared_ptr<BlockPool> copies, const Capabilities& can,
-                                 bool grants_ahead, PayloadCounters& counters)
+                                 std::shared_ptr<BlockPool> copies,
+                                 std::shared_ptr<MemoryBudget> process_budget,
+                                 const Capabilities& can, bool grants_ahead,
+                                 PayloadCounters& counters)
     : port_(port),
       domain_(domain),
       pool_(std::move(zones)),
       copies_(std::move(copies)),
+      process_budget_(std::move(process_budget)),
       windows_(can.memory_windows),
       grants_ahead_(grants_ahead),
       counters_(counters) {}
 
-PayloadReceiver::~PayloadReceiver() = default;
+PayloadReceiver::~PayloadReceiver() {
+  if (waiting_) process_budget_->AddWaiter(-1);
+}
 
 // ---- Zones ----
 
@@ -153,6 +160,11 @@ void PayloadReceiver::Deliver(Zone& zone) {
     port_.OnDefect(FrameDefect::kLanded);
     return;
   }
+  if (std::any_of(std::begin(prefix.reserved), std::end(prefix.reserved),
+                  [](uint64_t word) { return word != 0; })) {
+    port_.OnDefect(FrameDefect::kReservedBits);
+    return;
+  }
   Buffer frame = zone.block.Slice(sizeof(prefix), prefix.frame_bytes);
   counters_.bytes_received += prefix.frame_bytes;
   if (!windows_) {
@@ -186,7 +198,11 @@ FrameDefect PayloadReceiver::OnLanded(uint32_t immediate) {
       --ahead.wanted;  // It was recalled, and is not granted again.
     }
   }
+  const uint32_t call_id = zone->call_id;
+  const bool abandoned = zone->abandoned;
   Close(*zone, /*deliver=*/true);
+  // The answer, which nobody will see: what else the call has is of no more use to the peer.
+  if (abandoned) OnCallAnswered(call_id);
   return FrameDefect::kNone;
 }
 
@@ -228,7 +244,10 @@ bool PayloadReceiver::TryWant(Want& want) {
     room = pool_->CheckRoom(want.size_class, &ever);
   }
   if (!room.ok()) {
-    if (ever && (want.since_ns == 0 || now_ns_ - want.since_ns < kMemoryWaitNs)) return false;
+    if (ever && (want.since_ns == 0 || now_ns_ - want.since_ns < kMemoryWaitNs)) {
+      GiveWay();
+      return false;
+    }
     denied_.push_back({want.call_id, std::move(room)});
     return true;
   }
@@ -251,14 +270,9 @@ void PayloadReceiver::OnBlockMade(uint32_t size_class, absl::StatusOr<Buffer> bl
   });
   if (want == wants_.end()) return;  // Dropped meanwhile. The block is there for the next.
   want->making = false;
-  if (!block.ok()) {
-    // Somebody else may have taken the room since we looked: then it waits.
-    if (TryWant(*want)) wants_.erase(want);
-    return;
-  }
-  const Want granted = *want;
-  wants_.erase(want);
-  GrantWanted(granted, *std::move(block));
+  if (block.ok()) *block = Buffer();  // Unused: TryWant takes it from there.
+  // It may have to wait: the send queue is full, or somebody else took the room since we looked.
+  if (TryWant(*want)) wants_.erase(want);
 }
 
 void PayloadReceiver::GrantWanted(const Want& want, Buffer block) {
@@ -307,6 +321,9 @@ PayloadReceiver::Ahead& PayloadReceiver::AheadOf(uint32_t size_class) {
 }
 
 void PayloadReceiver::Regrant() {
+  // Who waits for memory comes first: a zone ahead is not for a message that has asked.
+  if (!wants_.empty()) RetryWants();
+  if (!wants_.empty()) return;
   for (Ahead& ahead : ahead_) {
     while (ahead.granted < ahead.wanted && port_.CanPost(/*credit=*/false)) {
       Buffer block = pool_->TakeUnused(ahead.size_class);
@@ -331,13 +348,37 @@ void PayloadReceiver::RecallIdle() {
           zone.block.block()->size_class != ahead.size_class) {
         continue;
       }
-      zone.state = State::kRecalled;
-      ZoneNoteHeader note{};
-      note.immediate = Immediate(IndexOf(zone), zone.generation).value();
-      port_.SendNote(FrameKind::kRecallZone, 0, &note, sizeof(note));
+      Recall(zone);
     }
   }
   std::erase_if(ahead_, [](const Ahead& ahead) { return ahead.wanted == 0; });
+}
+
+void PayloadReceiver::Recall(Zone& zone) {
+  zone.state = State::kRecalled;
+  ZoneNoteHeader note{};
+  note.immediate = Immediate(IndexOf(zone), zone.generation).value();
+  port_.SendNote(FrameKind::kRecallZone, 0, &note, sizeof(note));
+}
+
+void PayloadReceiver::GiveWay() {
+  for (Ahead& ahead : ahead_) {
+    ahead_missing_ -= ahead.wanted - ahead.granted;
+    ahead.wanted = ahead.granted;
+  }
+  for (Zone& zone : zones_) {
+    if (zone.state == State::kGranted && zone.call_id == 0) Recall(zone);
+  }
+  pool_->Trim();
+  if (copies_ != pool_) copies_->Trim();
+}
+
+void PayloadReceiver::TellBudgetWhetherWeWait() {
+  const bool wait = std::any_of(wants_.begin(), wants_.end(),
+                                [](const Want& want) { return !want.making; });
+  if (wait == waiting_) return;
+  waiting_ = wait;
+  process_budget_->AddWaiter(wait ? 1 : -1);
 }
 
 // ---- Zones of calls ----
@@ -369,11 +410,13 @@ void PayloadReceiver::OnCallAnswered(uint32_t call_id) {
 }
 
 void PayloadReceiver::OnCallAbandoned(uint32_t call_id) {
+  bool landed = false;
   for (Zone& zone : zones_) {
     if (zone.call_id != call_id) continue;
     if (zone.state == State::kGranted) zone.abandoned = true;
-    if (zone.state == State::kClosing) zone.deliver = false;
+    if (zone.state == State::kClosing) landed |= std::exchange(zone.deliver, false);
   }
+  if (landed) OnCallAnswered(call_id);
   DropWant(call_id);
 }
 
@@ -384,6 +427,7 @@ void PayloadReceiver::DropWant(uint32_t call_id) {
 void PayloadReceiver::Service() {
   if (!closing_.empty()) PostCloses();
   if (!wants_.empty()) RetryWants();
+  TellBudgetWhetherWeWait();
   if (ahead_missing_ != 0) Regrant();
 }
 
@@ -404,6 +448,7 @@ absl::Status PayloadReceiver::Tend(int64_t now_ns) {
           kQuarantineNs / 1'000'000'000, " seconds ago, and may write to it still"));
     }
   }
+  if (process_budget_->has_waiters()) GiveWay();
   if (now_ns - swept_ns_ < kIdleNs) return absl::OkStatus();
   swept_ns_ = now_ns;
   RecallIdle();

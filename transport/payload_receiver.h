@@ -52,8 +52,8 @@ class PayloadReceiver {
   // `zones`: the pool of blocks that the peer may write to. `copies`: of those that it may not;
   // unused where there are memory windows.
   PayloadReceiver(PayloadPort& port, ProtectionDomain& domain, std::shared_ptr<BlockPool> zones,
-                  std::shared_ptr<BlockPool> copies, const Capabilities& can, bool grants_ahead,
-                  PayloadCounters& counters);
+                  std::shared_ptr<BlockPool> copies, std::shared_ptr<MemoryBudget> process_budget,
+                  const Capabilities& can, bool grants_ahead, PayloadCounters& counters);
   ~PayloadReceiver();
 
   // ---- The peer's frames and immediates ----
@@ -100,7 +100,7 @@ class PayloadReceiver {
   // How long a message waits for memory that others have.
   static constexpr int64_t kMemoryWaitNs = 5'000'000'000;
   // Zones and blocks that nobody used for so long are given back.
-  static constexpr int64_t kIdleNs = 2'000'000'000;
+  static constexpr int64_t kIdleNs = 1'000'000'000;
 
  private:
   enum class State : uint8_t { kFree, kGranted, kRecalled, kClosing };
@@ -145,11 +145,16 @@ class PayloadReceiver {
   void Deliver(Zone& zone);
   Ahead& AheadOf(uint32_t size_class);
   void RecallIdle();
+  // Asks for all zones back that the peer does not use, and lets go of what is unused here.
+  void GiveWay();
+  void Recall(Zone& zone);
+  void TellBudgetWhetherWeWait();
 
   PayloadPort& port_;
   ProtectionDomain& domain_;
   const std::shared_ptr<BlockPool> pool_;
   const std::shared_ptr<BlockPool> copies_;
+  const std::shared_ptr<MemoryBudget> process_budget_;
   const bool windows_;
   const bool grants_ahead_;
   PayloadCounters& counters_;
@@ -159,6 +164,7 @@ class PayloadReceiver {
   std::vector<uint32_t> closing_;  // In kClosing, in the order of their ends.
   std::vector<Want> wants_;
   std::vector<Ahead> ahead_;
+  bool waiting_ = false;  // As process_budget_ knows.
   uint32_t ahead_missing_ = 0;  // Sum of wanted - granted.
   uint32_t call_zones_ = 0;
   int64_t now_ns_ = 0;  // As Tend was told last.

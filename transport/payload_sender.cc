@@ -128,12 +128,8 @@ void PayloadSender::FindZone(Transfer* transfer) {
   ZoneGrant& zone = transfer->frame.zone;
   const uint64_t bytes = transfer->frame.landing_bytes;
   if (zone.immediate != 0 && zone.length < bytes) zone = {};  // Too short: it ends with the call.
-  if (zone.immediate == 0 && !TakeGranted(bytes, &zone)) {
-    transfer->state = State::kZone;
-    ++counters_.zones_asked;
-    WantZoneHeader want{};
-    want.bytes = bytes;
-    port_.SendNote(FrameKind::kWantZone, transfer->frame.call_id, &want, sizeof(want));
+  if (zone.immediate == 0 && !ExpectsZone(bytes)) {
+    AskForZone(transfer);
     return;
   }
   transfer->state = State::kSending;
@@ -141,21 +137,39 @@ void PayloadSender::FindZone(Transfer* transfer) {
   sending_.push_back(transfer);
 }
 
+void PayloadSender::AskForZone(Transfer* transfer) {
+  transfer->state = State::kZone;
+  ++counters_.zones_asked;
+  WantZoneHeader want{};
+  want.bytes = transfer->frame.landing_bytes;
+  port_.SendNote(FrameKind::kWantZone, transfer->frame.call_id, &want, sizeof(want));
+}
+
 // ---- Zones ----
 
-bool PayloadSender::TakeGranted(uint64_t bytes, ZoneGrant* zone) {
+size_t PayloadSender::FindGranted(uint64_t bytes) const {
   // A long zone is not for a short message: the next long one would have to ask.
   const uint64_t most = std::max<uint64_t>(2 * kBlockBytesMin, 4 * bytes);
-  auto best = granted_.end();
-  for (auto at = granted_.begin(); at != granted_.end(); ++at) {
-    if (at->length < bytes || at->length > most) continue;
-    if (best == granted_.end() || at->length < best->length) best = at;
+  size_t best = granted_.size();
+  for (size_t i = granted_.size(); i-- > 0;) {
+    if (granted_[i].length < bytes || granted_[i].length > most) continue;
+    if (best == granted_.size() || granted_[i].length < granted_[best].length) best = i;
   }
-  if (best == granted_.end()) return false;
-  *zone = *best;
-  *best = granted_.back();
-  granted_.pop_back();
+  return best;
+}
+
+bool PayloadSender::TakeGranted(uint64_t bytes, ZoneGrant* zone) {
+  const size_t best = FindGranted(bytes);
+  if (best == granted_.size()) return false;
+  *zone = granted_[best];
+  granted_.erase(granted_.begin() + static_cast<ptrdiff_t>(best));
   return true;
+}
+
+bool PayloadSender::ExpectsZone(uint64_t bytes) const {
+  size_t ahead = 0;  // Messages that will take a zone before this one.
+  for (const Transfer* transfer : sending_) ahead += transfer->frame.zone.immediate == 0;
+  return granted_.size() > ahead && FindGranted(bytes) != granted_.size();
 }
 
 void PayloadSender::KeepZone(const ZoneGrant& zone) {
@@ -185,8 +199,7 @@ void PayloadSender::OnRecall(uint32_t immediate) {
   });
   // One that is in use comes back with its message.
   if (found == granted_.end()) return;
-  *found = granted_.back();
-  granted_.pop_back();
+  granted_.erase(found);
   ZoneNoteHeader note{};
   note.immediate = immediate;
   port_.SendNote(FrameKind::kReturnZone, 0, &note, sizeof(note));
@@ -206,9 +219,11 @@ bool PayloadSender::Abort(uint32_t call_id) {
   const auto found = std::find_if(sending_.begin(), sending_.end(), is_it);
   if (found == sending_.end()) return false;
   Transfer* const transfer = *found;
+  const bool had_turn = found == sending_.begin();
   sending_.erase(found);
+  if (had_turn) turn_bytes_ = 0;
   // What is posted lands before anything that is posted later, so the zone is good for another.
-  KeepZone(transfer->frame.zone);
+  if (transfer->frame.zone.immediate != 0) KeepZone(transfer->frame.zone);
   if (transfer->posted) {
     transfer->frame.call_id = 0;
     on_the_way_.push_back(transfer);
@@ -234,11 +249,21 @@ void PayloadSender::Progress() {
   uint64_t posted = 0;
   while (posted < kChunkBytes && CanProgress()) {
     Transfer* const transfer = sending_.front();
-    sending_.erase(sending_.begin());
+    if (transfer->frame.zone.immediate == 0 &&
+        !TakeGranted(transfer->frame.landing_bytes, &transfer->frame.zone)) {
+      sending_.erase(sending_.begin());
+      waiting_.push_back(transfer);
+      AskForZone(transfer);
+      continue;
+    }
     const uint64_t before = bytes_in_queue_;
     PostChunk(*transfer);
     posted += bytes_in_queue_ - before;
-    (transfer->announced ? on_the_way_.push_back(transfer) : sending_.push_back(transfer));
+    turn_bytes_ += bytes_in_queue_ - before;
+    if (!transfer->announced && turn_bytes_ < kTurnBytes) continue;
+    turn_bytes_ = 0;
+    sending_.erase(sending_.begin());
+    (transfer->announced ? on_the_way_ : sending_).push_back(transfer);
   }
 }
 

@@ -7,10 +7,13 @@
 //   kKeys       its memory to be registered        the last piece is     -> kZone
 //   kZone       a zone that takes it               one is there          -> kSending
 //   kSending    its turn, a credit at the end      the last chunk posted -> kOnTheWay
+//                                                  others took the zones -> kZone
 //   kOnTheWay   the completion of what was posted  it comes              -> over
 //
-// Messages that are sent at the same time take turns, a chunk each, so a short one does not wait for
-// a long one; and only a bounded number of bytes is in the send queue, so small frames do not, too.
+// Messages that are sent at the same time take turns of kTurnBytes, so a short one does not wait for a
+// long one; and only a bounded number of bytes is in the send queue, so small frames do not, too. A
+// message takes its zone when it has its first turn, and the one that came back last: of many zones
+// only as many are in use, and in the caches, as the peer's pace asks for.
 //
 // Threads: the poller's. Lifetime: the endpoint's; destroyed when the queue pair is drained, since
 // the device may read from what is on the way.
@@ -92,6 +95,8 @@ class PayloadSender {
   // Bytes in the send queue. What the fastest link moves in a few round trips; a frame behind them
   // waits for all.
   static constexpr uint64_t kWindowBytes = 4 * kChunkBytes;
+  // Bytes of one message before the next has its turn.
+  static constexpr uint64_t kTurnBytes = 8 * kChunkBytes;
 
  private:
   enum class State { kKeys, kZone, kSending };
@@ -117,8 +122,14 @@ class PayloadSender {
   }
   // Looks up or makes the keys. False: some are being made.
   absl::StatusOr<bool> FindKeys(Transfer& transfer);
+  // Its memory has keys: it is sent when a zone is to be expected, else asks for one.
   void FindZone(Transfer* transfer);
+  void AskForZone(Transfer* transfer);
+  // Index in granted_ of the best zone; its size when there is none.
+  size_t FindGranted(uint64_t bytes) const;
   bool TakeGranted(uint64_t bytes, ZoneGrant* zone);
+  // Whether a zone is there for one more message of these bytes.
+  bool ExpectsZone(uint64_t bytes) const;
   bool IsLastChunk(const Transfer& transfer) const;
   void PostChunk(Transfer& transfer);
   void KeepZone(const ZoneGrant& zone);
@@ -133,7 +144,8 @@ class PayloadSender {
   std::vector<std::unique_ptr<Transfer>> all_;
   std::vector<Transfer*> free_;
   std::vector<Transfer*> waiting_;  // kKeys, kZone.
-  std::vector<Transfer*> sending_;  // The first has the turn.
+  std::vector<Transfer*> sending_;  // The first has the turn,
+  uint64_t turn_bytes_ = 0;         // and has sent so much in it.
   std::vector<Transfer*> on_the_way_;
   std::vector<ZoneGrant> granted_;  // Unused.
   struct InQueue {

@@ -58,5 +58,37 @@ TEST(Names, MangledServiceAvoidsTakenNamesToo) {
   EXPECT_THAT(CppNames(NameKind::kService, {"class"}, {"class_"}), ElementsAre("class__"));
 }
 
+TEST(Names, PlacedMessageAvoidsTakenNamesOnly) {
+  EXPECT_THAT(CppNames(NameKind::kPlacedMessage, {"PlacedA", "PlacedB"}, {"PlacedA", "PlacedA_"}),
+              ElementsAre("PlacedA__", "PlacedB"));
+}
+
+TEST(Names, OrdinaryFieldsStayAsTheyAre) {
+  EXPECT_THAT(CppFieldNames({"payload", "payload_", "class_", "clear", "setter", "verbena"}),
+              ElementsAre("payload", "payload_", "class_", "clear", "setter", "verbena"));
+}
+
+TEST(Names, FieldGivesWayToTheClassAroundTheMessage) {
+  EXPECT_THAT(CppFieldNames({"message", "mutable_message", "Clear", "VerbenaPlace"}),
+              ElementsAre("message_", "mutable_message_", "Clear_", "VerbenaPlace_"));
+}
+
+TEST(Names, FieldGivesWayToFunctionsOfOthersWhereverTheyStand) {
+  EXPECT_THAT(CppFieldNames({"set_a", "a", "add_a", "clear_a", "verbena_a_"}),
+              ElementsAre("set_a_", "a", "add_a_", "clear_a_", "verbena_a__"));
+}
+
+TEST(Names, MangledFieldGivesWayToOthersAndTheirFunctions) {
+  EXPECT_THAT(CppFieldNames({"message", "message_"}), ElementsAre("message__", "message_"));
+  // Called message_, it would have the function set_message_.
+  EXPECT_THAT(CppFieldNames({"message", "set_message_"}), ElementsAre("message__", "set_message_"));
+  // clear_a gives way to a, and its own clear_clear_a_ must not be the second one's name.
+  EXPECT_THAT(CppFieldNames({"a", "clear_a", "clear_clear_a"}),
+              ElementsAre("a", "clear_a_", "clear_clear_a__"));
+  // The class's verbena_message_ is no field's member.
+  EXPECT_THAT(CppFieldNames({"verbena_message_", "message"}),
+              ElementsAre("verbena_message__", "message__"));
+}
+
 }  // namespace
 }  // namespace verbena::codegen

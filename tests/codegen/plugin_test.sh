@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# plugin_test.sh PROTOC PLUGIN: what users of plain protoc see.
+# plugin_test.sh PROTOC PLUGIN OPTIONS_PROTO: what users of plain protoc see.
 
 set -uo pipefail
 
 protoc="$PWD/$1"
 plugin="$PWD/$2"
+options_folder="$PWD/${3%/verbena/options.proto}"
 source tests/support/expect.sh
 cd "$TEST_TMPDIR"
 
-# generate OUTPUT_ARGUMENT FILE: status in $status, stderr in the file "stderr".
+# generate ARGUMENT... FILE: status in $status, stderr in the file "stderr".
 generate() {
   status=0
-  "$protoc" --plugin=protoc-gen-verbena="$plugin" "$1" "$2" 2>stderr || status=$?
+  "$protoc" --plugin=protoc-gen-verbena="$plugin" "$@" 2>stderr || status=$?
 }
 
 mkdir -p dir out
@@ -59,5 +60,49 @@ printf 'syntax = "proto3"; message M { optional int32 i = 1; } service S {}\n' >
 generate --verbena_out=out dir/optional.proto
 expect_equal "proto3's optional is supported" 0 "$status"
 expect_equal "without a warning" 0 "$(wc -l <stderr)"
+
+cat >dir/upload.proto <<'PROTO'
+syntax = "proto3";
+package p;
+import "verbena/options.proto";
+message M {
+  bytes b = 1 [(verbena.placement) = PAYLOAD];
+}
+service S {
+  rpc F(M) returns (M);
+}
+PROTO
+
+generate_with_options() { generate -I. -I"$options_folder" "$@"; }
+
+generate_with_options --cpp_out=out --verbena_out=include_prefix=gen:out dir/upload.proto
+expect_equal "a field that travels outside is no error" 0 "$status"
+expect_equal "and no warning" 0 "$(wc -l <stderr)"
+expect_text "its message has a class around it" "class PlacedM final {" out/dir/upload.verbena.h
+expect_text "protoc includes the option as it is imported" '#include "verbena/options.pb.h"' \
+  out/dir/upload.pb.h
+generate_with_options --cpp_out=out verbena/options.proto
+expect_equal "protoc finds the option's own code to generate" 0 "$status"
+[[ -e out/verbena/options.pb.h ]]
+expect_equal "and writes it where it is included from" 0 $?
+
+sed -i 's/bytes b/string b/' dir/upload.proto
+generate_with_options --verbena_out=out dir/upload.proto
+expect_equal "a mark on another type is an error" 1 "$status"
+expect_text "which has its place" "dir/upload.proto:5:3: p.M.b is marked PAYLOAD" stderr
+expect_text "and a remedy" "remove the mark, or make it bytes" stderr
+
+cat >dir/below.proto <<'PROTO'
+syntax = "proto3";
+import "verbena/options.proto";
+message M { bytes b = 1 [(verbena.placement) = PAYLOAD]; }
+message Holder { M m = 1; }
+service S {
+  rpc F(Holder) returns (Holder);
+}
+PROTO
+generate_with_options --verbena_out=out dir/below.proto
+expect_equal "a mark below the request is an error" 1 "$status"
+expect_text "which is the method's" "dir/below.proto:6:3: S.F uses message Holder" stderr
 
 [[ "$failures" == 0 ]]

@@ -49,6 +49,16 @@ TEST(Printer, ArgumentLongerThanALineStandsAlone) {
   EXPECT_EQ(printer.text(), "f(\n    x,\n    " + longest + ",\n    b);\n");
 }
 
+TEST(Printer, FunctionFitsInExactlyOneHundredColumns) {
+  Printer printer;
+  printer.Indent();
+  const std::string statement(89, 's');  // 2 + 4 + 3 + 89 + 2 = 100.
+  printer.PrintFunction("f(x)", statement);
+  printer.PrintFunction("f(xy)", statement);
+  EXPECT_EQ(printer.text(),
+            "  f(x) { " + statement + " }\n  f(xy) {\n    " + statement + "\n  }\n");
+}
+
 TEST(Printer, CommentKeepsItsLines) {
   Printer printer;
   printer.PrintComment(" One.\n\n   Two,\n/ three\nand four.\n");

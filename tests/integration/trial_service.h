@@ -6,9 +6,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "tests/integration/trial.verbena.h"
@@ -63,6 +65,15 @@ class TrialService final : public trial::Trial::Service {
     context->AddResponseAttachment(*std::move(buffer));
     return absl::OkStatus();
   }
+  absl::Status Keep(ServerContext* context, const trial::Text*, trial::Text*) override {
+    std::lock_guard lock(mutex_);
+    for (const Attachment& attachment : context->attachments()) kept_.push_back(attachment.buffer);
+    return absl::OkStatus();
+  }
+  void DropKept() {
+    std::lock_guard lock(mutex_);
+    kept_.clear();
+  }
   absl::Status Throw(ServerContext*, const trial::Text* request, trial::Text*) override {
     if (request->text().empty()) throw 1;
     throw std::runtime_error(request->text());
@@ -71,6 +82,10 @@ class TrialService final : public trial::Trial::Service {
   BufferPool pool;
   std::atomic<int> working{0};    // Work handlers that run now.
   std::atomic<int> cancelled{0};  // Those that ended because they were cancelled.
+
+ private:
+  std::mutex mutex_;
+  std::vector<Buffer> kept_;  // Guarded by mutex_.
 };
 
 }  // namespace verbena

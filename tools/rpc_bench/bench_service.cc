@@ -19,19 +19,23 @@ absl::Status BenchService::Echo(ServerContext*, const EchoRequest* request,
   return absl::OkStatus();
 }
 
-absl::Status BenchService::Upload(ServerContext*, const UploadRequest* request,
+absl::Status BenchService::Upload(ServerContext*, const PlacedUploadRequest* request,
                                   UploadResponse* response) {
   response->set_bytes(request->payload().size());
   return absl::OkStatus();
 }
 
 absl::Status BenchService::Download(ServerContext*, const DownloadRequest* request,
-                                    DownloadResponse* response) {
+                                    PlacedDownloadResponse* response) {
   if (request->bytes() > kDownloadBytesMax) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a download of ", request->bytes(), " bytes; at most ", kDownloadBytesMax));
   }
-  response->mutable_payload()->resize(request->bytes(), 'v');
+  if (request->bytes() == 0) return absl::OkStatus();
+  // Memory that was used before, with whatever is in it: the measurement is about the way.
+  absl::StatusOr<Buffer> payload = pool_.Allocate(request->bytes());
+  if (!payload.ok()) return payload.status();
+  response->set_payload(*std::move(payload));
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 
 #include "tools/rpc_bench/bench.verbena.h"
 #include "verbena/rpc/server.h"
+#include "verbena/transport/buffer_pool.h"
 
 namespace verbena::bench {
 
@@ -23,15 +24,16 @@ class BenchService final : public Bench::Service {
 
   absl::Status Echo(ServerContext* context, const EchoRequest* request,
                     EchoResponse* response) override;
-  absl::Status Upload(ServerContext* context, const UploadRequest* request,
+  absl::Status Upload(ServerContext* context, const PlacedUploadRequest* request,
                       UploadResponse* response) override;
   absl::Status Download(ServerContext* context, const DownloadRequest* request,
-                        DownloadResponse* response) override;
+                        PlacedDownloadResponse* response) override;
   absl::Status Stats(ServerContext* context, const StatsRequest* request,
                      StatsResponse* response) override;
 
  private:
   const std::string cores_;
+  BufferPool pool_;
   std::atomic<const Server*> server_{nullptr};
 };
 

@@ -58,11 +58,12 @@ class BlockingRun {
 template <class Operation>
 BlockingRun<Operation>::BlockingRun(const Options& options, const std::vector<Bench::Stub*>& stubs)
     : options_(options) {
+  const auto payload = Operation::MakePayload(options.size_bytes);
   for (uint32_t i = 0; i < options.concurrency; ++i) {
     callers_.push_back(std::make_unique<Caller>());
     callers_[i]->index = i;
     callers_[i]->stub = stubs[i % stubs.size()];
-    Operation::Fill(options.size_bytes, &callers_[i]->request);
+    Operation::Fill(payload, &callers_[i]->request);
   }
 }
 
@@ -101,6 +102,7 @@ absl::Status BlockingRun<Operation>::Pass(const PassLimits& limits, PassResult* 
 template <class Operation>
 bool BlockingRun<Operation>::CallOnce(Caller& caller) {
   ClientContext context;
+  Operation::Prepare(options_.size_bytes, &context);
   caller.status = Operation::Call(*caller.stub, &context, caller.request, &caller.response);
   return caller.status.ok();
 }

@@ -75,11 +75,12 @@ CallbackRun<Operation>::CallbackRun(const Options& options,
     lanes_.back()->bytes = options.size_bytes;
     lanes_.back()->done = &lanes_done_;
   }
+  const auto payload = Operation::MakePayload(options.size_bytes);
   for (uint32_t i = 0; i < options.concurrency; ++i) {
     Lane& lane = *lanes_[i % lanes_.size()];
     lane.calls.push_back(std::make_unique<Call>());
     lane.calls.back()->lane = &lane;
-    Operation::Fill(options.size_bytes, &lane.calls.back()->request);
+    Operation::Fill(payload, &lane.calls.back()->request);
   }
 }
 
@@ -115,6 +116,7 @@ void CallbackRun<Operation>::Start(Call* call, uint64_t now) {
   Lane& lane = *call->lane;
   call->start_ticks = now;
   call->context.emplace();
+  Operation::Prepare(lane.bytes, &*call->context);
   // One pointer: std::function holds it without an allocation.
   Operation::Start(*lane.stub, &*call->context, &call->request, &call->response,
                    [call](absl::Status status) { OnDone(call, std::move(status)); });

@@ -81,8 +81,10 @@ template <class Operation>
 std::optional<double> ProtobufAllocations(uint64_t bytes) {
   // Enough to see what happens now and then, within a fraction of a second.
   const int rounds = static_cast<int>(std::clamp<uint64_t>((64 << 20) / (bytes + 1), 2, 1000));
-  typename Operation::Request request, parsed;
-  Operation::Fill(bytes, &request);
+  typename Operation::Request filled, other;
+  Operation::Fill(Operation::MakePayload(bytes), &filled);
+  auto& request = Operation::MessageOf(filled);
+  auto& parsed = Operation::MessageOf(other);
   std::string wire(request.ByteSizeLong(), '\0');
   uint8_t* const data = reinterpret_cast<uint8_t*>(wire.data());
   auto round = [&] {

@@ -6,11 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "glog/logging.h"
 #include "tools/rpc_bench/bench.verbena.h"
+#include "verbena/rpc/verbena.h"
 
 namespace verbena::bench {
 
@@ -18,9 +21,10 @@ struct EchoOperation {
   using Request = EchoRequest;
   using Response = EchoResponse;
 
-  static void Fill(uint64_t bytes, Request* request) {
-    request->mutable_payload()->assign(bytes, 'v');
-  }
+  using Payload = std::string;
+
+  static Payload MakePayload(uint64_t bytes) { return std::string(bytes, 'v'); }
+  static void Fill(const Payload& payload, Request* request) { request->set_payload(payload); }
   static absl::Status Call(Bench::Stub& stub, ClientContext* context, const Request& request,
                            Response* response) {
     return stub.Echo(context, request, response);
@@ -30,15 +34,26 @@ struct EchoOperation {
     stub.async()->Echo(context, request, response, std::move(done));
   }
   static uint64_t BytesMoved(const Response& response) { return response.payload().size(); }
+  static void Prepare(uint64_t, ClientContext*) {}
+  static EchoRequest& MessageOf(Request& request) { return request; }
 };
 
+// Sends registered memory; nobody touches its bytes but the device.
+// All calls send the same, as the copy's ceiling copies the same.
 struct UploadOperation {
-  using Request = UploadRequest;
+  using Request = PlacedUploadRequest;
   using Response = UploadResponse;
+  using Payload = Buffer;
 
-  static void Fill(uint64_t bytes, Request* request) {
-    request->mutable_payload()->assign(bytes, 'v');
+  static Payload MakePayload(uint64_t bytes) {
+    if (bytes == 0) return Buffer();
+    BufferPool pool;
+    absl::StatusOr<Buffer> payload = pool.Allocate(bytes);
+    CHECK(payload.ok()) << payload.status();
+    std::memset(payload->data(), 'v', bytes);
+    return *std::move(payload);
   }
+  static void Fill(const Payload& payload, Request* request) { request->set_payload(payload); }
   static absl::Status Call(Bench::Stub& stub, ClientContext* context, const Request& request,
                            Response* response) {
     return stub.Upload(context, request, response);
@@ -48,13 +63,18 @@ struct UploadOperation {
     stub.async()->Upload(context, request, response, std::move(done));
   }
   static uint64_t BytesMoved(const Response& response) { return response.bytes(); }
+  static void Prepare(uint64_t, ClientContext*) {}
+  static UploadRequest& MessageOf(Request& request) { return *request.mutable_message(); }
 };
 
 struct DownloadOperation {
   using Request = DownloadRequest;
-  using Response = DownloadResponse;
+  using Response = PlacedDownloadResponse;
 
-  static void Fill(uint64_t bytes, Request* request) { request->set_bytes(bytes); }
+  using Payload = uint64_t;  // Its size.
+
+  static Payload MakePayload(uint64_t bytes) { return bytes; }
+  static void Fill(const Payload& bytes, Request* request) { request->set_bytes(bytes); }
   static absl::Status Call(Bench::Stub& stub, ClientContext* context, const Request& request,
                            Response* response) {
     return stub.Download(context, request, response);
@@ -64,6 +84,11 @@ struct DownloadOperation {
     stub.async()->Download(context, request, response, std::move(done));
   }
   static uint64_t BytesMoved(const Response& response) { return response.payload().size(); }
+  // The response's memory travels in the request.
+  static void Prepare(uint64_t bytes, ClientContext* context) {
+    context->set_response_bytes_max(bytes);
+  }
+  static DownloadRequest& MessageOf(Request& request) { return request; }
 };
 
 }  // namespace verbena::bench

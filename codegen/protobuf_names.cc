@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "verbena/codegen/protobuf_names.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "google/protobuf/compiler/cpp/names.h"
+#include "verbena/codegen/names.h"
+#include "verbena/codegen/protobuf_payload.h"
+
+namespace verbena::codegen {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FileDescriptor;
+namespace protoc = google::protobuf::compiler;
+
+void AddEnum(const EnumDescriptor& type, std::set<std::string>& names) {
+  const std::string name = protoc::cpp::ClassName(&type);
+  for (const char* suffix :
+       {"", "_MIN", "_MAX", "_ARRAYSIZE", "_Name", "_Parse", "_IsValid", "_descriptor"}) {
+    names.insert(name + suffix);
+  }
+  // Values of a nested enum are prefixed with the name of the message.
+  for (int i = 0; i < type.value_count(); ++i) {
+    const std::string value = protoc::cpp::EnumValueName(type.value(i));
+    names.insert(type.containing_type() == nullptr
+                     ? value
+                     : absl::StrCat(protoc::cpp::ClassName(type.containing_type()), "_", value));
+  }
+}
+
+void AddMessage(const Descriptor& type, std::set<std::string>& names) {
+  const std::string name = protoc::cpp::ClassName(&type);
+  names.insert(name);
+  names.insert(name + "DefaultTypeInternal");
+  for (int i = 0; i < type.nested_type_count(); ++i) AddMessage(*type.nested_type(i), names);
+  for (int i = 0; i < type.enum_type_count(); ++i) AddEnum(*type.enum_type(i), names);
+}
+
+void AddFiles(const FileDescriptor& file, const std::string& package,
+              std::set<const FileDescriptor*>& seen, std::vector<const FileDescriptor*>& files) {
+  if (!seen.insert(&file).second) return;
+  if (file.package() == package) files.push_back(&file);
+  for (int i = 0; i < file.dependency_count(); ++i) {
+    AddFiles(*file.dependency(i), package, seen, files);
+  }
+}
+
+// `file`, which is the first, and all that it imports, transitively, of the same package.
+std::vector<const FileDescriptor*> FilesOfPackage(const FileDescriptor& file) {
+  std::set<const FileDescriptor*> seen;
+  std::vector<const FileDescriptor*> files;
+  AddFiles(file, file.package(), seen, files);
+  return files;
+}
+
+}  // namespace
+
+std::string CppNamespace(const FileDescriptor& file) {
+  return absl::StrReplaceAll(file.package(), {{".", "::"}});
+}
+
+std::set<std::string> NamesInPackage(const FileDescriptor& file) {
+  std::set<std::string> names;
+  if (file.package() == "verbena") names = RuntimeNames();
+  for (const FileDescriptor* seen : FilesOfPackage(file)) {
+    for (int i = 0; i < seen->message_type_count(); ++i) {
+      // Nested A.B is A_B in C++, which something else may be called, too.
+      AddMessage(*seen->message_type(i), names);
+    }
+    for (int i = 0; i < seen->enum_type_count(); ++i) AddEnum(*seen->enum_type(i), names);
+    for (int i = 0; i < seen->extension_count(); ++i) names.insert(seen->extension(i)->name());
+  }
+  return names;
+}
+
+const PlacedNames::NamesOfMessages& PlacedNames::OfFile(const FileDescriptor& file) {
+  if (const auto known = files_.find(&file); known != files_.end()) return known->second;
+  NamesOfMessages& result = files_[&file];  // Stays where it is when others are added.
+  const std::vector<const Descriptor*> messages = MessagesWithPayload(file);
+  if (messages.empty()) return result;
+  std::set<std::string> taken = NamesInPackage(file);
+  for (const FileDescriptor* seen : FilesOfPackage(file)) {
+    // Also those of `file`: what the schema spells so keeps its name.
+    for (int i = 0; i < seen->service_count(); ++i) taken.insert(seen->service(i)->name());
+    if (seen == &file) continue;
+    for (const auto& [message, name] : OfFile(*seen)) taken.insert(name);
+  }
+  std::vector<std::string> names;
+  names.reserve(messages.size());
+  for (const Descriptor* message : messages) {
+    names.push_back("Placed" + protoc::cpp::ClassName(message));
+  }
+  names = CppNames(NameKind::kPlacedMessage, names, taken);
+  for (size_t i = 0; i < names.size(); ++i) result[messages[i]] = names[i];
+  return result;
+}
+
+const std::string& PlacedNames::Of(const Descriptor& message) {
+  return OfFile(*message.file()).at(&message);
+}
+
+std::map<std::string, const Descriptor*> PlacedNames::InPackageOf(const FileDescriptor& file) {
+  std::map<std::string, const Descriptor*> result;
+  for (const FileDescriptor* seen : FilesOfPackage(file)) {
+    for (const auto& [message, name] : OfFile(*seen)) result[name] = message;
+  }
+  return result;
+}
+
+}  // namespace verbena::codegen

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C++ names that protoc and this generator give to what a .proto file declares, and those that
+// are taken already. Pure functions, and a cache for one thread.
+
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "google/protobuf/descriptor.h"
+
+namespace verbena::codegen {
+
+// "a::b" of package a.b.
+std::string CppNamespace(const google::protobuf::FileDescriptor& file);
+
+// What `file` and its imports, transitively, bring into the namespace of its package by protoc's
+// code: types, enum values and extensions. In package verbena also the runtime's names.
+std::set<std::string> NamesInPackage(const google::protobuf::FileDescriptor& file);
+
+// The names of the classes around messages with fields that travel outside of them. They follow
+// from the message's own file and what that imports, never from the file that uses the message: so
+// every file calls the class alike.
+class PlacedNames {
+ public:
+  // "PlacedOuter_Inner" of Outer.Inner. REQUIRES: HasPayloadFields(message).
+  const std::string& Of(const google::protobuf::Descriptor& message);
+
+  // All classes in the package of `file` that are in it and its imports, transitively: their names,
+  // and the message of each.
+  std::map<std::string, const google::protobuf::Descriptor*> InPackageOf(
+      const google::protobuf::FileDescriptor& file);
+
+ private:
+  using NamesOfMessages = std::map<const google::protobuf::Descriptor*, std::string>;
+  const NamesOfMessages& OfFile(const google::protobuf::FileDescriptor& file);
+
+  std::map<const google::protobuf::FileDescriptor*, NamesOfMessages> files_;
+};
+
+}  // namespace verbena::codegen
