@@ -45,7 +45,9 @@ Endpoint::Endpoint(const EndpointOptions& options, EndpointId id, EndpointHost* 
       handler_(handler),
       watch_(options.detection_time) {}
 
-Endpoint::~Endpoint() = default;
+Endpoint::~Endpoint() {
+  if (payload_ != nullptr) payload_->receiver.DropWindows();
+}
 
 uint32_t Endpoint::CompletionsMax(const EndpointOptions& options) {
   return options.ring_depth    // receives

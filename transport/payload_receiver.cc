@@ -431,6 +431,10 @@ void PayloadReceiver::Service() {
   if (ahead_missing_ != 0) Regrant();
 }
 
+void PayloadReceiver::DropWindows() {
+  for (Zone& zone : zones_) zone.window.reset();
+}
+
 // ---- Time ----
 
 absl::Status PayloadReceiver::Tend(int64_t now_ns) {

@@ -18,7 +18,7 @@
 // side grants a zone to a call, in its request or when the peer asks. A call that ends early leaves
 // its zone behind until the peer says that it will not write any more, within kQuarantineNs.
 //
-// Threads: the poller's. Lifetime: the endpoint's; destroyed after the queue pair.
+// Threads: the poller's. Lifetime: the endpoint's; destroyed after the queue pair, its windows before.
 
 #pragma once
 
@@ -87,6 +87,10 @@ class PayloadReceiver {
   bool has_events() const { return !landed_.empty() || !denied_.empty(); }
   std::vector<Landed>& landed() { return landed_; }
   std::vector<Denied>& denied() { return denied_; }
+
+  // The queue pair is drained and about to be destroyed: it may not have windows bound to it (rxe
+  // waits for them for a minute; InfiniBand specification vol. 1, section 10.6.7.2).
+  void DropWindows();
 
   // ---- Time ----
 
