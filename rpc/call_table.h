@@ -49,6 +49,8 @@ class ClientCall final : public PollerTimer {
   CallStart start;
   State state = State::kFree;
   uint32_t id = 0;             // On the wire. Never 0 while the call is outstanding.
+  uint64_t expected_bytes = 0;  // As Endpoint::ExpectResponse was told; 0: was not.
+  ZoneGrant reply_zone;         // That rode in its request; immediate 0: none.
   ClientCall* next = nullptr;  // In the free list, or in the queue.
 };
 
@@ -77,6 +79,8 @@ class CallTable {
     return call;
   }
   void Free(ClientCall* call) {
+    call->expected_bytes = 0;
+    call->reply_zone = {};
     call->state = ClientCall::State::kFree;
     call->next = free_;
     free_ = call;

@@ -228,9 +228,13 @@ bool ClientConnection::SendWithPayloadOnPoller(ClientCall* call, size_t message_
   body.message_bytes = message_bytes;
   if (body.codec->collect != nullptr) body.codec->collect(body.message, &body.attachments);
   for (const Attachment& attachment : context.attachments()) body.attachments.push_back(attachment);
+  // What the caller had from the call before, if it uses the message again, is memory for this one.
+  if (method.response->collect != nullptr) method.response->clear(call->start.response);
   if (const uint64_t most = context.response_bytes_max();
       most > endpoint_->frame_bytes_max() - sizeof(ResponseHeader)) {
-    body.reply_zone = endpoint_->GrantReplyZone(call->id, ZoneBytesFor(most));
+    call->expected_bytes = ZoneBytesFor(most);
+    body.reply_zone = endpoint_->ExpectResponse(call->expected_bytes);
+    if (body.reply_zone.has_value()) call->reply_zone = *body.reply_zone;
   }
   const size_t bytes = body.SlotBytes(sizeof(RequestHeader));
   absl::Status status;
@@ -253,7 +257,7 @@ bool ClientConnection::SendWithPayloadOnPoller(ClientCall* call, size_t message_
   }
   poller_->WantService(endpoint_.get());
   if (!status.ok()) {
-    endpoint_->EndCall(call->id);
+    endpoint_->TakeBack(call->reply_zone);
     GiveUpOnPoller(call, std::move(status));
     return true;
   }
@@ -297,13 +301,15 @@ void ClientConnection::OnLanded(Buffer frame) {
   }
 }
 
-void ClientConnection::OnPayloadDenied(uint32_t call_id, const absl::Status& why) {
-  if (ClientCall* call = calls_.FindSent(call_id)) EndEarlyOnPoller(call, why);
+void ClientConnection::OnPayloadDenied(uint32_t call_id, const absl::Status& why, bool sent) {
+  if (ClientCall* call = calls_.FindSent(call_id)) EndEarlyOnPoller(call, why, sent);
 }
 
 void ClientConnection::ReceiveOnPoller(ClientCall* call, std::span<const std::byte> frame,
                                        const Buffer* landed) {
-  endpoint_->AbortPayload(call->id);  // The server did not take the request: it waits for no zone.
+  // Refused before it was sent: it waits for no zone any more.
+  if (endpoint_->AbortPayload(call->id)) [[unlikely]]
+    endpoint_->TakeBack(call->reply_zone);
   const auto& header = *reinterpret_cast<const ResponseHeader*>(frame.data());
   const std::span<const std::byte> payload = frame.subspan(sizeof(ResponseHeader));
   const Codec& codec = *call->start.method->response;
@@ -350,13 +356,13 @@ void ClientConnection::CompleteOnPoller(ClientCall* call, absl::Status status) {
   (status.ok() ? calls_ok_ : calls_failed_).Add(1);
   if (driver_ != nullptr) driver_->AddOutstanding(-1);
   if (BlockingWaiter* waiter = call->start.waiter) {
-    calls_.Free(call);
+    FreeCallOnPoller(call);
     waiter->Finish(std::move(status));
     return;
   }
   // The slot is free when the callback runs, which may start the next call.
   const std::function<void(absl::Status)> done = std::move(call->start.done);
-  calls_.Free(call);
+  FreeCallOnPoller(call);
   done(std::move(status));
 }
 
@@ -365,24 +371,27 @@ void ClientConnection::GiveUpOnPoller(ClientCall* call, absl::Status why) {
   if (call->IsScheduled()) poller_->Cancel(call);
   driver_->AddOutstanding(-1);
   CallStart start = std::move(call->start);
-  calls_.Free(call);
+  FreeCallOnPoller(call);
   RefuseOnPoller(std::move(start), std::move(why));
 }
 
 // Ends a call that the peer has not answered.
-void ClientConnection::EndEarlyOnPoller(ClientCall* call, absl::Status why) {
+void ClientConnection::EndEarlyOnPoller(ClientCall* call, absl::Status why, bool server_has_it) {
   if (call->state == ClientCall::State::kSent) {
     SendCancelOnPoller(call->id);
-    if (endpoint_->AbortPayload(call->id)) {
-      endpoint_->EndCall(call->id);  // The server never saw it.
-    } else {
-      endpoint_->AbandonCall(call->id);
-    }
+    if (endpoint_->AbortPayload(call->id) || !server_has_it) endpoint_->TakeBack(call->reply_zone);
     poller_->WantService(endpoint_.get());
   } else {
     UnqueueOnPoller(call);
   }
   CompleteOnPoller(call, std::move(why));
+}
+
+void ClientConnection::FreeCallOnPoller(ClientCall* call) {
+  if (call->expected_bytes != 0 && endpoint_ != nullptr) {
+    endpoint_->EndExpected(call->expected_bytes);
+  }
+  calls_.Free(call);
 }
 
 void ClientConnection::CountPayloadOnPoller() {

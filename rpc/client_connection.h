@@ -70,7 +70,8 @@ class ClientConnection final : private Endpoint::Handler {
   void QueueOnPoller(ClientCall* call);
   bool SendOnPoller(ClientCall* call);
   bool SendWithPayloadOnPoller(ClientCall* call, size_t message_bytes, uint32_t timeout_us);
-  void EndEarlyOnPoller(ClientCall* call, absl::Status why);
+  void EndEarlyOnPoller(ClientCall* call, absl::Status why, bool server_has_it = true);
+  void FreeCallOnPoller(ClientCall* call);
   void CountPayloadOnPoller();
   void SendQueuedOnPoller();
   void UnqueueOnPoller(ClientCall* call);
@@ -95,7 +96,7 @@ class ClientConnection final : private Endpoint::Handler {
   Endpoint::Disposition OnFrame(uint32_t slot, std::span<const std::byte> frame) override;
   void OnLanded(Buffer frame) override;
   bool OnZoneWanted(uint32_t call_id) override { return calls_.FindSent(call_id) != nullptr; }
-  void OnPayloadDenied(uint32_t call_id, const absl::Status& why) override;
+  void OnPayloadDenied(uint32_t call_id, const absl::Status& why, bool sent) override;
   void OnWritable() override;
   void OnClosed(const absl::Status& why) override;
   bool AwaitsPeer() const override { return calls_.in_use() > 0; }

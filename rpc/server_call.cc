@@ -38,7 +38,6 @@ ServerCall* ServerCallPool::Take(const MethodEntry& method) {
   call->method = &method;
   call->messages = TakeMessages(method);
   call->answered = false;
-  call->reply_zone = {};
   call->next = nullptr;
   call->previous = nullptr;
   return call;

@@ -39,7 +39,6 @@ class ServerCall final : public PollerTimer {
   ServerContext context;
   MessagePair messages;
   absl::Status status;    // What the handler returned.
-  ZoneGrant reply_zone;   // Where a long response may go to; immediate 0: none came with the request.
   bool answered = false;  // Nobody waits for it any more: deadline, cancel, or connection gone.
   ServerCall* next = nullptr;  // In the pool, or among its connection's calls.
   ServerCall* previous = nullptr;

@@ -57,7 +57,6 @@ absl::Status ServerConnection::Accept(std::unique_ptr<ConnectionRequest> request
       [this, hello](ConnectionEvent& event) { OnEvent(event, hello); });
   if (!endpoint.ok()) return endpoint.status();
   endpoint_ = *std::move(endpoint);
-  endpoint_->WillAccept();
   deferred_.reserve(2 * poller_.options().endpoint.ring_depth);
   return poller_.poller().connection_manager().Accept(std::move(request), endpoint_->queue_pair(),
                                                       endpoint_->MakeConnectOptions(epoch));
@@ -146,7 +145,7 @@ void ServerConnection::OnLanded(Buffer frame) {
   Process(bytes, std::move(frame));
 }
 
-void ServerConnection::OnPayloadDenied(uint32_t call_id, const absl::Status& why) {
+void ServerConnection::OnPayloadDenied(uint32_t call_id, const absl::Status& why, bool) {
   SendStatusSoon(call_id, why);
 }
 
@@ -227,8 +226,6 @@ bool ServerConnection::Read(ServerCall* call, std::span<const std::byte> frame, 
     }
     status = absl::InvalidArgumentError("");
   } else {
-    FrameBody body(frame, landed.block() != nullptr);
-    if (body.has_reply_zone()) call->reply_zone = body.reply_zone();
     uint64_t copied = 0;
     status = ReadBody(*endpoint_, frame, landed.block() != nullptr ? &landed : nullptr, codec,
                       call->messages.request, call->context.mutable_attachments(), &copied);
@@ -308,42 +305,28 @@ void ServerConnection::FinishOnPoller(ServerCall* call) {
 void ServerConnection::DeadlineOnPoller(ServerCall* call) {
   poller_.CountDeadline();
   call->context.Cancel();
-  // Without room to send the caller's own timer has to do, unless the caller wants its zone back.
-  if (!call->answered && endpoint_ != nullptr) {
-    if (endpoint_->CanSend()) {
-      SendStatus(call->id, DeadlinePassed());
-    } else if (call->reply_zone.immediate != 0) {
-      SendStatusSoon(call->id, DeadlinePassed());
-    }
+  // Without room to send the caller's own timer has to do.
+  if (!call->answered && endpoint_ != nullptr && endpoint_->CanSend()) {
+    SendStatus(call->id, DeadlinePassed());
   }
   call->answered = true;
 }
 
-// A call that has a zone of the client's is answered all the same: that gives the zone back.
 void ServerConnection::OnCancel(uint32_t call_id) {
-  const auto cancelled = [] { return absl::CancelledError("the caller cancelled the call"); };
   for (ServerCall* call = calls_; call != nullptr; call = call->next) {
     if (call->id != call_id) continue;
     call->context.Cancel();
-    if (!std::exchange(call->answered, true) && call->reply_zone.immediate != 0) {
-      SendStatusSoon(call_id, cancelled());
-    }
+    call->answered = true;
     return;
   }
   endpoint_->DropWant(call_id);
-  if (endpoint_->AbortPayload(call_id)) {
-    SendStatusSoon(call_id, cancelled());
-    return;
-  }
+  if (endpoint_->AbortPayload(call_id)) return;
   // Not started yet: it never will be.
   const auto first = deferred_.begin() + static_cast<ptrdiff_t>(deferred_first_);
   auto found = std::find_if(first, deferred_.end(), [&](const Deferred& deferred) {
     return reinterpret_cast<const FrameHeader*>(deferred.frame.data())->call_id == call_id;
   });
   if (found == deferred_.end()) return;
-  if (FrameBody(found->frame, found->slot == kNoSlot).has_reply_zone()) {
-    SendStatusSoon(call_id, cancelled());
-  }
   if (found->slot != kNoSlot) endpoint_->ReleaseReceive(found->slot);
   deferred_.erase(found);
 }
@@ -432,7 +415,6 @@ void ServerConnection::SendLongResponse(ServerCall* call, size_t message_bytes) 
   absl::Status status = frame.status();
   if (status.ok()) {
     WriteResponseFields(FrameOf(*frame), /*status_code=*/0);
-    frame->zone = call->reply_zone;
     status = endpoint_->SendPayload(*std::move(frame));
   }
   if (!status.ok()) SendStatusSoon(call->id, std::move(status));

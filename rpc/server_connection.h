@@ -56,7 +56,7 @@ class ServerConnection final : private Endpoint::Handler {
   // Endpoint::Handler.
   Endpoint::Disposition OnFrame(uint32_t slot, std::span<const std::byte> frame) override;
   void OnLanded(Buffer frame) override;
-  void OnPayloadDenied(uint32_t call_id, const absl::Status& why) override;
+  void OnPayloadDenied(uint32_t call_id, const absl::Status& why, bool sent) override;
   void OnWritable() override;
   void OnClosed(const absl::Status& why) override;
   bool AwaitsPeer() const override { return calls_in_flight_ > 0; }
@@ -75,7 +75,7 @@ class ServerConnection final : private Endpoint::Handler {
   void Answer(ServerCall* call);
   void SendResponse(ServerCall* call);
   void SendLongResponse(ServerCall* call, size_t message_bytes);
-  // Sends it as soon as there is room, whatever comes before it: it gives back a zone of the client.
+  // Sends it as soon as there is room.
   void SendStatusSoon(uint32_t call_id, absl::Status status);
   void CountPayload();
   void SendStatus(uint32_t call_id, const absl::Status& status);

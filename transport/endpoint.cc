@@ -150,7 +150,6 @@ void Endpoint::Open(const Hello& peer, Side side) {
   credits_ = CreditAccount(peer.ring_depth, options_.ring_depth);
   credits_.Reposted(reposted);
   frame_bytes_max_ = std::min(options_.slot_bytes, peer.slot_bytes);
-  side_ = side;
   state_ = State::kOpen;
   if (!connecting_side_sends_first_) return;
   if (side == Side::kConnecting) {
@@ -344,12 +343,16 @@ void Endpoint::OnReceive(uint32_t slot, uint32_t bytes) {
     return;
   }
   switch (header.kind) {
-    case FrameKind::kResponse:
-      if (payload_ != nullptr && payload_->receiver.has_call_zones()) {
-        payload_->receiver.OnCallAnswered(header.call_id);
+    case FrameKind::kRequest:
+      if (header.flags != 0) [[unlikely]] {
+        if (FrameDefect defect = TakeReplyZone(frame, /*landed=*/false);
+            defect != FrameDefect::kNone) {
+          FailProtocol(defect);
+          return;
+        }
       }
       [[fallthrough]];
-    case FrameKind::kRequest:
+    case FrameKind::kResponse:
     case FrameKind::kCancel:
       if (handler_ != nullptr && handler_->OnFrame(slot, frame) == Disposition::kKept) {
         return;

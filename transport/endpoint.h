@@ -62,9 +62,10 @@ class Endpoint final : private PayloadPort {
       (void)call_id;
       return true;
     }
-    // A message of this call that was to be sent, or was to come, does not find the memory it needs.
-    virtual void OnPayloadDenied(uint32_t call_id, const absl::Status& why) {
-      (void)call_id;
+    // A message of this call that was to come (`sent`: by the peer), or was to be sent from here,
+    // does not find the memory it needs.
+    virtual void OnPayloadDenied(uint32_t call_id, const absl::Status& why, bool sent) {
+      (void)call_id, (void)sent;
       LOG(DFATAL) << "a message was denied at a layer that has none: " << why;
     }
     // After WantWritable(): a data frame of any length can be reserved now.
@@ -102,8 +103,6 @@ class Endpoint final : private PayloadPort {
   // To connect or accept with: a hello of this `epoch`, and retries of the NIC that end about when
   // EndpointOptions::detection_time does.
   ConnectOptions MakeConnectOptions(uint64_t epoch) const;
-  // Of an accepting side, before it accepts: frames may come before Open does.
-  void WillAccept() { side_ = Side::kAccepting; }
   // Connected: sending may begin.
   void Open(const Hello& peer, Side side);
   bool is_open() const { return state_ == State::kOpen; }
@@ -148,12 +147,13 @@ class Endpoint final : private PayloadPort {
   absl::Status SendPayload(OutgoingFrame frame);
   // Gives up a message that was given to SendPayload. True: the peer never sees it.
   bool AbortPayload(uint32_t call_id);
-  // A zone for the response to a call that is about to be sent. None: not at once.
-  std::optional<ZoneGrant> GrantReplyZone(uint32_t call_id, uint64_t bytes);
-  // The call has ended on both sides: its zones, if there are any left, are of no more use.
-  void EndCall(uint32_t call_id);
-  // The call has ended here, and the peer does not know: what it writes from now on nobody sees.
-  void AbandonCall(uint32_t call_id);
+  // A call whose response may have `bytes` (of a zone) is about to be sent. A zone to ride in its
+  // request, if the peer needs one more and it can be granted at once.
+  std::optional<ZoneGrant> ExpectResponse(uint64_t bytes);
+  // That zone never reached the peer.
+  void TakeBack(const ZoneGrant& zone);
+  // That call has ended, however.
+  void EndExpected(uint64_t bytes);
   // The peer has given up a call: it waits for no zone.
   void DropWant(uint32_t call_id);
   // Buffers have been let go of: zones may be granted again at once.
@@ -238,6 +238,8 @@ class Endpoint final : private PayloadPort {
   PayloadPath& payload();
   FrameDefect OnZoneFrame(std::span<const std::byte> frame);
   FrameDefect OnWantZone(const WantZoneHeader& want);
+  // A zone that rides in a request.
+  FrameDefect TakeReplyZone(std::span<const std::byte> frame, bool landed);
   void OnImmediate(uint32_t slot, uint32_t immediate);
   bool TrySendNote(FrameKind kind, uint32_t call_id, const void* frame, size_t bytes);
   void FlushNotes();
@@ -290,7 +292,6 @@ class Endpoint final : private PayloadPort {
 
   Handler* handler_;
   State state_ = State::kConnecting;
-  Side side_ = Side::kConnecting;
   bool closed_told_ = false;
   bool want_writable_ = false;
   size_t frame_bytes_max_ = 0;

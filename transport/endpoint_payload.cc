@@ -31,8 +31,7 @@ PayloadPath& Endpoint::payload() {
                            .process_budget = options_.process_budget != nullptr
                                                  ? options_.process_budget
                                                  : MemoryBudget::OfProcess(),
-                           .connection_bytes_max = options_.payload_bytes_max,
-                           .grants_ahead = side_ == Side::kAccepting});
+                           .connection_bytes_max = options_.payload_bytes_max});
     if (host_ != nullptr) host_->TendWithin(this, kTendNs);
   }
   return *payload_;
@@ -52,17 +51,16 @@ bool Endpoint::AbortPayload(uint32_t call_id) {
   return payload_ != nullptr && payload_->sender.Abort(call_id);
 }
 
-std::optional<ZoneGrant> Endpoint::GrantReplyZone(uint32_t call_id, uint64_t bytes) {
-  if (state_ != State::kOpen) return std::nullopt;
-  return payload().receiver.GrantWithRequest(call_id, bytes);
+std::optional<ZoneGrant> Endpoint::ExpectResponse(uint64_t bytes) {
+  return payload().receiver.ExpectResponse(bytes);
 }
 
-void Endpoint::EndCall(uint32_t call_id) {
-  if (payload_ != nullptr) payload_->receiver.OnCallAnswered(call_id);
+void Endpoint::TakeBack(const ZoneGrant& zone) {
+  if (payload_ != nullptr) payload_->receiver.TakeBack(zone.immediate);
 }
 
-void Endpoint::AbandonCall(uint32_t call_id) {
-  if (payload_ != nullptr) payload_->receiver.OnCallAbandoned(call_id);
+void Endpoint::EndExpected(uint64_t bytes) {
+  if (payload_ != nullptr) payload_->receiver.EndExpected(bytes);
 }
 
 void Endpoint::DropWant(uint32_t call_id) {
@@ -76,11 +74,7 @@ void Endpoint::RegrantZones() {
 int64_t Endpoint::Tend(int64_t now_ns) {
   if (payload_ == nullptr || state_ != State::kOpen) return 0;
   payload_->sender.Sweep();
-  if (absl::Status status = payload_->receiver.Tend(now_ns); !status.ok()) {
-    LOG(WARNING) << "closing a connection: " << status.message();
-    Fail(status);
-    return 0;
-  }
+  payload_->receiver.Tend(now_ns);
   TellPayloadEvents();
   return payload_->receiver.WantsTendingSoon() ? kTendSoonNs : kTendNs;
 }
@@ -206,6 +200,15 @@ void Endpoint::OnImmediate(uint32_t slot, uint32_t immediate) {
   ReleaseReceive(slot);
 }
 
+FrameDefect Endpoint::TakeReplyZone(std::span<const std::byte> frame, bool landed) {
+  const auto& header = *reinterpret_cast<const FrameHeader*>(frame.data());
+  if (header.kind != FrameKind::kRequest || (header.flags & kFrameReplyZone) == 0) {
+    return FrameDefect::kNone;
+  }
+  const FrameBody body(frame, landed);
+  return body.has_reply_zone() ? payload().sender.OnZone(0, body.reply_zone()) : FrameDefect::kNone;
+}
+
 // ---- Work ----
 
 void Endpoint::ServicePayload() {
@@ -236,20 +239,25 @@ void Endpoint::TellPayloadEvents() {
       FailProtocol(FrameDefect::kReservedBits);
       break;
     }
-    if (header.kind == FrameKind::kResponse && receiver.has_call_zones()) {
-      receiver.OnCallAnswered(header.call_id);
+    if (const FrameDefect defect = TakeReplyZone(frame.span(), /*landed=*/true);
+        defect != FrameDefect::kNone) {
+      FailProtocol(defect);
+      break;
     }
     if (handler_ != nullptr) handler_->OnLanded(std::move(frame));
   }
   receiver.landed().clear();
   for (size_t i = 0; i < receiver.denied().size(); ++i) {
     const PayloadReceiver::Denied denied = std::move(receiver.denied()[i]);
-    if (!closed_told_ && handler_ != nullptr) handler_->OnPayloadDenied(denied.call_id, denied.why);
+    if (!closed_told_ && handler_ != nullptr) {
+      handler_->OnPayloadDenied(denied.call_id, denied.why, /*sent=*/true);
+    }
   }
   receiver.denied().clear();
   for (const auto& [call_id, why] : payload_->sender.TakeFailed()) {
-    receiver.OnCallAnswered(call_id);  // The peer never saw it, nor the zone in it.
-    if (!closed_told_ && handler_ != nullptr) handler_->OnPayloadDenied(call_id, why);
+    if (!closed_told_ && handler_ != nullptr) {
+      handler_->OnPayloadDenied(call_id, why, /*sent=*/false);
+    }
   }
 }
 

@@ -81,9 +81,8 @@ PayloadPath::PayloadPath(PayloadPort& port, const Capabilities& can,
                           (can.memory_windows ? kAccessWindowBind : kAccessRemoteWrite),
                       options.owner)),
       copies_(can.memory_windows ? zones_ : MakePool(kAccessLocalWrite, options.owner)),
-      sender(port, *domain_, domain_id_, can, /*zones_stay=*/!options.grants_ahead, counters),
-      receiver(port, *domain_, zones_, copies_, options.process_budget, can, options.grants_ahead,
-               counters) {}
+      sender(port, *domain_, domain_id_, can, counters),
+      receiver(port, *domain_, zones_, copies_, options.process_budget, can, counters) {}
 
 PayloadPath::~PayloadPath() {
   zones_->Close();

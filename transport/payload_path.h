@@ -24,7 +24,6 @@ struct PayloadPathOptions {
   std::shared_ptr<const void> owner;  // Kept as long as any memory of the connection is in use.
   std::shared_ptr<MemoryBudget> process_budget;
   uint64_t connection_bytes_max;
-  bool grants_ahead;
 };
 
 class PayloadPath {

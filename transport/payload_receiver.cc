@@ -26,15 +26,13 @@ PayloadReceiver::PayloadReceiver(PayloadPort& port, ProtectionDomain& domain,
                                  std::shared_ptr<BlockPool> zones,
                                  std::shared_ptr<BlockPool> copies,
                                  std::shared_ptr<MemoryBudget> process_budget,
-                                 const Capabilities& can, bool grants_ahead,
-                                 PayloadCounters& counters)
+                                 const Capabilities& can, PayloadCounters& counters)
     : port_(port),
       domain_(domain),
       pool_(std::move(zones)),
       copies_(std::move(copies)),
       process_budget_(std::move(process_budget)),
       windows_(can.memory_windows),
-      grants_ahead_(grants_ahead),
       counters_(counters) {}
 
 PayloadReceiver::~PayloadReceiver() {
@@ -51,7 +49,7 @@ PayloadReceiver::Zone* PayloadReceiver::Find(uint32_t immediate) {
   return zone.state == State::kGranted || zone.state == State::kRecalled ? &zone : nullptr;
 }
 
-PayloadReceiver::Zone* PayloadReceiver::Open(Buffer block, uint32_t call_id, ZoneGrant* grant) {
+PayloadReceiver::Zone* PayloadReceiver::Open(Buffer block, ZoneGrant* grant) {
   if (!port_.CanPost(/*credit=*/false)) return nullptr;
   if (free_zones_.empty()) {
     if (zones_.size() == Immediate::kZonesMax) return nullptr;
@@ -88,10 +86,6 @@ PayloadReceiver::Zone* PayloadReceiver::Open(Buffer block, uint32_t call_id, Zon
   }
   zone.block = std::move(block);
   zone.state = State::kGranted;
-  zone.call_id = call_id;
-  zone.abandoned = false;
-  zone.abandoned_ns = 0;
-  if (call_id != 0 && !grants_ahead_) ++call_zones_;
   return &zone;
 }
 
@@ -105,8 +99,7 @@ void PayloadReceiver::SendZone(uint32_t call_id, const ZoneGrant& grant) {
 // ---- Closing ----
 
 void PayloadReceiver::Close(Zone& zone, bool deliver) {
-  if (zone.call_id != 0 && !grants_ahead_) --call_zones_;
-  zone.deliver = deliver && !zone.abandoned;
+  zone.deliver = deliver;
   zone.state = State::kClosing;
   zone.close_posted = false;
   closing_.push_back(IndexOf(zone));
@@ -147,7 +140,6 @@ void PayloadReceiver::FinishClose(Zone& zone) {
   if (zone.deliver) Deliver(zone);
   zone.block = Buffer();
   zone.state = State::kFree;
-  zone.call_id = 0;
   ++zone.generation;
   free_zones_.push_back(IndexOf(zone));
 }
@@ -188,21 +180,15 @@ void PayloadReceiver::Deliver(Zone& zone) {
 FrameDefect PayloadReceiver::OnLanded(uint32_t immediate) {
   Zone* const zone = Find(immediate);
   if (zone == nullptr) return FrameDefect::kZone;
-  if (zone->call_id == 0) {
-    Ahead& ahead = AheadOf(zone->block.block()->size_class);
-    --ahead.granted;
-    ahead.used = true;
-    if (zone->state == State::kGranted) {
-      ++ahead_missing_;
-    } else {
-      --ahead.wanted;  // It was recalled, and is not granted again.
-    }
+  Ahead& ahead = AheadOf(zone->block.block()->size_class);
+  --ahead.granted;
+  ahead.used = true;
+  if (zone->state == State::kGranted) {
+    ++ahead_missing_;
+  } else {
+    --ahead.wanted;  // It was recalled, and is not granted again.
   }
-  const uint32_t call_id = zone->call_id;
-  const bool abandoned = zone->abandoned;
   Close(*zone, /*deliver=*/true);
-  // The answer, which nobody will see: what else the call has is of no more use to the peer.
-  if (abandoned) OnCallAnswered(call_id);
   return FrameDefect::kNone;
 }
 
@@ -278,20 +264,16 @@ void PayloadReceiver::OnBlockMade(uint32_t size_class, absl::StatusOr<Buffer> bl
 void PayloadReceiver::GrantWanted(const Want& want, Buffer block) {
   const uint32_t size_class = block.block()->size_class;
   ZoneGrant grant;
-  // A zone of the accepting side is any message's after its first use.
-  const Zone* const zone = Open(std::move(block), grants_ahead_ ? 0 : want.call_id, &grant);
-  if (zone == nullptr) {
+  if (Open(std::move(block), &grant) == nullptr) {
     denied_.push_back({want.call_id, absl::ResourceExhaustedError(absl::StrCat(
                                          "the connection has all the zones it takes, ",
                                          Immediate::kZonesMax))});
     return;
   }
-  if (grants_ahead_) {
-    Ahead& ahead = AheadOf(size_class);
-    ++ahead.wanted;
-    ++ahead.granted;
-    ahead.used = true;
-  }
+  Ahead& ahead = AheadOf(size_class);
+  ++ahead.wanted;
+  ++ahead.granted;
+  ahead.used = true;
   SendZone(want.call_id, grant);
 }
 
@@ -316,7 +298,7 @@ PayloadReceiver::Ahead& PayloadReceiver::AheadOf(uint32_t size_class) {
   for (Ahead& ahead : ahead_) {
     if (ahead.size_class == size_class) return ahead;
   }
-  ahead_.push_back({size_class, 0, 0, true});
+  ahead_.push_back({size_class, 0, 0, 0, true});
   return ahead_.back();
 }
 
@@ -329,7 +311,7 @@ void PayloadReceiver::Regrant() {
       Buffer block = pool_->TakeUnused(ahead.size_class);
       if (block.block() == nullptr || block.block()->size_class != ahead.size_class) break;
       ZoneGrant grant;
-      if (Open(std::move(block), 0, &grant) == nullptr) return;
+      if (Open(std::move(block), &grant) == nullptr) return;
       ++ahead.granted;
       --ahead_missing_;
       SendZone(0, grant);
@@ -338,24 +320,32 @@ void PayloadReceiver::Regrant() {
 }
 
 void PayloadReceiver::RecallIdle() {
+  // The peer was using these when it was asked, and may have given up the message meanwhile.
+  for (const Zone& zone : zones_) {
+    if (zone.state == State::kRecalled) NoteRecall(zone);
+  }
   for (Ahead& ahead : ahead_) {
-    if (std::exchange(ahead.used, false)) continue;
+    if (std::exchange(ahead.used, false) || ahead.expecting != 0) continue;
     // What is not granted now will not be any more.
     ahead_missing_ -= ahead.wanted - ahead.granted;
     ahead.wanted = ahead.granted;
     for (Zone& zone : zones_) {
-      if (zone.state != State::kGranted || zone.call_id != 0 ||
-          zone.block.block()->size_class != ahead.size_class) {
-        continue;
+      if (zone.state == State::kGranted &&
+          zone.block.block()->size_class == ahead.size_class) {
+        Recall(zone);
       }
-      Recall(zone);
     }
   }
-  std::erase_if(ahead_, [](const Ahead& ahead) { return ahead.wanted == 0; });
+  std::erase_if(ahead_,
+                [](const Ahead& ahead) { return ahead.wanted == 0 && ahead.expecting == 0; });
 }
 
 void PayloadReceiver::Recall(Zone& zone) {
   zone.state = State::kRecalled;
+  NoteRecall(zone);
+}
+
+void PayloadReceiver::NoteRecall(const Zone& zone) {
   ZoneNoteHeader note{};
   note.immediate = Immediate(IndexOf(zone), zone.generation).value();
   port_.SendNote(FrameKind::kRecallZone, 0, &note, sizeof(note));
@@ -367,7 +357,7 @@ void PayloadReceiver::GiveWay() {
     ahead.wanted = ahead.granted;
   }
   for (Zone& zone : zones_) {
-    if (zone.state == State::kGranted && zone.call_id == 0) Recall(zone);
+    if (zone.state == State::kGranted) Recall(zone);
   }
   pool_->Trim();
   if (copies_ != pool_) copies_->Trim();
@@ -381,12 +371,18 @@ void PayloadReceiver::TellBudgetWhetherWeWait() {
   process_budget_->AddWaiter(wait ? 1 : -1);
 }
 
-// ---- Zones of calls ----
+// ---- Responses that are expected ----
 
-std::optional<ZoneGrant> PayloadReceiver::GrantWithRequest(uint32_t call_id, uint64_t bytes) {
+std::optional<ZoneGrant> PayloadReceiver::ExpectResponse(uint64_t bytes) {
   if (bytes > SizeOfClass(kSizeClassCount - 1)) return std::nullopt;
   const uint32_t size_class = ClassOfSize(bytes);
+  {
+    Ahead& ahead = AheadOf(size_class);
+    ahead.used = true;
+    if (++ahead.expecting <= ahead.granted) return std::nullopt;
+  }
   Buffer block = pool_->TakeUnused(size_class);
+  if (block.block() != nullptr && block.block()->size_class != size_class) block = Buffer();
   if (block.block() == nullptr) {
     bool ever;
     if (!pool_->CheckRoom(size_class, &ever).ok()) return std::nullopt;
@@ -398,26 +394,34 @@ std::optional<ZoneGrant> PayloadReceiver::GrantWithRequest(uint32_t call_id, uin
     block = *std::move(made);
   }
   ZoneGrant grant;
-  if (Open(std::move(block), call_id, &grant) == nullptr) return std::nullopt;
+  if (Open(std::move(block), &grant) == nullptr) return std::nullopt;
+  Ahead& ahead = AheadOf(size_class);
+  if (ahead.granted < ahead.wanted) {
+    --ahead_missing_;
+  } else {
+    ++ahead.wanted;
+  }
+  ++ahead.granted;
   ++counters_.zones_granted;
   return grant;
 }
 
-void PayloadReceiver::OnCallAnswered(uint32_t call_id) {
-  for (Zone& zone : zones_) {
-    if (zone.state == State::kGranted && zone.call_id == call_id) Close(zone, /*deliver=*/false);
-  }
+void PayloadReceiver::TakeBack(uint32_t immediate) {
+  Zone* const zone = Find(immediate);
+  if (zone == nullptr) return;
+  Ahead& ahead = AheadOf(zone->block.block()->size_class);
+  --ahead.granted;
+  --ahead.wanted;
+  Close(*zone, /*deliver=*/false);
 }
 
-void PayloadReceiver::OnCallAbandoned(uint32_t call_id) {
-  bool landed = false;
-  for (Zone& zone : zones_) {
-    if (zone.call_id != call_id) continue;
-    if (zone.state == State::kGranted) zone.abandoned = true;
-    if (zone.state == State::kClosing) landed |= std::exchange(zone.deliver, false);
+void PayloadReceiver::EndExpected(uint64_t bytes) {
+  if (bytes > SizeOfClass(kSizeClassCount - 1)) return;
+  const uint32_t size_class = ClassOfSize(bytes);
+  for (Ahead& ahead : ahead_) {
+    // None: it was told to the connection before this one.
+    if (ahead.size_class == size_class && ahead.expecting != 0) --ahead.expecting;
   }
-  if (landed) OnCallAnswered(call_id);
-  DropWant(call_id);
 }
 
 void PayloadReceiver::DropWant(uint32_t call_id) {
@@ -437,28 +441,18 @@ void PayloadReceiver::DropWindows() {
 
 // ---- Time ----
 
-absl::Status PayloadReceiver::Tend(int64_t now_ns) {
+void PayloadReceiver::Tend(int64_t now_ns) {
   now_ns_ = now_ns;
   for (Want& want : wants_) {
     if (want.since_ns == 0) want.since_ns = now_ns;
   }
   Service();
-  for (Zone& zone : zones_) {
-    if (zone.state != State::kGranted || !zone.abandoned) continue;
-    if (zone.abandoned_ns == 0) zone.abandoned_ns = now_ns;
-    if (now_ns - zone.abandoned_ns > kQuarantineNs) {
-      return absl::UnavailableError(absl::StrCat(
-          "the peer did not give back the memory of a call that ended over ",
-          kQuarantineNs / 1'000'000'000, " seconds ago, and may write to it still"));
-    }
-  }
   if (process_budget_->has_waiters()) GiveWay();
-  if (now_ns - swept_ns_ < kIdleNs) return absl::OkStatus();
+  if (now_ns - swept_ns_ < kIdleNs) return;
   swept_ns_ = now_ns;
   RecallIdle();
   pool_->TrimIdle();
   if (copies_ != pool_) copies_->TrimIdle();
-  return absl::OkStatus();
 }
 
 }  // namespace verbena

@@ -6,7 +6,7 @@
 //   state         waits for                            leaves when
 //   kFree         a block to be granted                granted                -> kGranted
 //   kGranted      the peer's message                   its immediate comes    -> kClosing
-//                                                      nobody waits any more  -> kClosing
+//                                                      nobody used it lately  -> kRecalled
 //   kRecalled     the zone, or its message             either comes           -> kClosing
 //   kClosing      the end of the peer's right          invalidated            -> kFree
 //
@@ -14,9 +14,10 @@
 // before anybody sees what landed: no byte changes afterwards, whatever the peer does. Devices
 // without windows open the whole block for good, so what landed is copied out of it.
 //
-// The accepting side grants zones ahead: as many as the peer was seen to need at once. The connecting
-// side grants a zone to a call, in its request or when the peer asks. A call that ends early leaves
-// its zone behind until the peer says that it will not write any more, within kQuarantineNs.
+// Zones are of the connection and of no call: the peer puts whichever message comes into whichever
+// zone takes it, so they are never a caller's own memory, and a call may end at any time. They are
+// granted when the peer asks, and ahead from then on: as many as it was seen to need at once. A zone
+// for a long response may ride in the request.
 //
 // Threads: the poller's. Lifetime: the endpoint's; destroyed after the queue pair, its windows before.
 
@@ -53,7 +54,7 @@ class PayloadReceiver {
   // unused where there are memory windows.
   PayloadReceiver(PayloadPort& port, ProtectionDomain& domain, std::shared_ptr<BlockPool> zones,
                   std::shared_ptr<BlockPool> copies, std::shared_ptr<MemoryBudget> process_budget,
-                  const Capabilities& can, bool grants_ahead, PayloadCounters& counters);
+                  const Capabilities& can, PayloadCounters& counters);
   ~PayloadReceiver();
 
   // ---- The peer's frames and immediates ----
@@ -67,15 +68,15 @@ class PayloadReceiver {
 
   // ---- For the layer above ----
 
-  // A zone to ride in a request: granted at once, or not at all.
-  std::optional<ZoneGrant> GrantWithRequest(uint32_t call_id, uint64_t bytes);
-  // The call was answered: zones of it that were not used are of no more use to the peer.
-  void OnCallAnswered(uint32_t call_id);
-  // The caller waits no more, and the peer does not know yet.
-  void OnCallAbandoned(uint32_t call_id);
+  // A call whose response may need a zone of so many bytes is about to be sent. A zone to ride in its
+  // request, if the peer has fewer than there are such calls and one can be granted at once.
+  std::optional<ZoneGrant> ExpectResponse(uint64_t bytes);
+  // That zone never reached the peer.
+  void TakeBack(uint32_t immediate);
+  // The call has ended, however.
+  void EndExpected(uint64_t bytes);
   // The peer waits for a zone no more.
   void DropWant(uint32_t call_id);
-  bool has_call_zones() const { return call_zones_ != 0; }
 
   // Grants zones ahead again whose blocks have come back.
   void Regrant();
@@ -94,13 +95,11 @@ class PayloadReceiver {
 
   // ---- Time ----
 
-  // Now and then: what waits too long, what is idle. Not OK: the peer kept a zone too long.
-  absl::Status Tend(int64_t now_ns);
+  // Now and then: what waits too long, what is idle.
+  void Tend(int64_t now_ns);
   // Somebody waits for memory that may come back without a word.
   bool WantsTendingSoon() const { return !wants_.empty() || !closing_.empty(); }
 
-  // Zones of a call that has ended come back within this time, or the connection ends.
-  static constexpr int64_t kQuarantineNs = 5'000'000'000;
   // How long a message waits for memory that others have.
   static constexpr int64_t kMemoryWaitNs = 5'000'000'000;
   // Zones and blocks that nobody used for so long are given back.
@@ -116,10 +115,7 @@ class PayloadReceiver {
     bool bound = false;       // The window is open.
     bool close_posted = false;
     uint16_t generation = 0;
-    uint32_t call_id = 0;     // 0: granted ahead.
     uint32_t close_count = 0; // Count of sends with the invalidation.
-    bool abandoned = false;   // Its call has ended;
-    int64_t abandoned_ns = 0; // since when, once Tend has seen it.
   };
   struct Want {
     uint32_t call_id;
@@ -130,15 +126,16 @@ class PayloadReceiver {
   // Zones granted ahead, of one size class.
   struct Ahead {
     uint32_t size_class;
-    uint32_t wanted;   // How many the peer shall have.
-    uint32_t granted;  // How many it has.
+    uint32_t wanted;     // How many the peer shall have.
+    uint32_t granted;    // How many it has.
+    uint32_t expecting;  // Calls whose responses may need one.
     bool used;         // Since the last look.
   };
 
   Zone* Find(uint32_t immediate);
   uint32_t IndexOf(const Zone& zone) const { return static_cast<uint32_t>(&zone - zones_.data()); }
   // Opens a zone for the peer. Null: not now.
-  Zone* Open(Buffer block, uint32_t call_id, ZoneGrant* grant);
+  Zone* Open(Buffer block, ZoneGrant* grant);
   void SendZone(uint32_t call_id, const ZoneGrant& grant);
   bool TryWant(Want& want);
   void RetryWants();
@@ -152,6 +149,7 @@ class PayloadReceiver {
   // Asks for all zones back that the peer does not use, and lets go of what is unused here.
   void GiveWay();
   void Recall(Zone& zone);
+  void NoteRecall(const Zone& zone);
   void TellBudgetWhetherWeWait();
 
   PayloadPort& port_;
@@ -160,7 +158,6 @@ class PayloadReceiver {
   const std::shared_ptr<BlockPool> copies_;
   const std::shared_ptr<MemoryBudget> process_budget_;
   const bool windows_;
-  const bool grants_ahead_;
   PayloadCounters& counters_;
 
   std::vector<Zone> zones_;
@@ -170,7 +167,6 @@ class PayloadReceiver {
   std::vector<Ahead> ahead_;
   bool waiting_ = false;  // As process_budget_ knows.
   uint32_t ahead_missing_ = 0;  // Sum of wanted - granted.
-  uint32_t call_zones_ = 0;
   int64_t now_ns_ = 0;  // As Tend was told last.
   int64_t swept_ns_ = 0;
   std::vector<Landed> landed_;

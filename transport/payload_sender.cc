@@ -27,12 +27,11 @@ bool IsOver(uint32_t count, uint32_t retired) {
 }  // namespace
 
 PayloadSender::PayloadSender(PayloadPort& port, ProtectionDomain& domain, uint64_t domain_id,
-                             const Capabilities& can, bool zones_stay, PayloadCounters& counters)
+                             const Capabilities& can, PayloadCounters& counters)
     : port_(port),
       domain_(domain),
       domain_id_(domain_id),
       write_with_imm_(can.write_with_imm),
-      zones_stay_(zones_stay),
       counters_(counters) {}
 
 PayloadSender::~PayloadSender() = default;
@@ -125,10 +124,7 @@ void PayloadSender::OnRegistered(uint64_t block_id, absl::StatusOr<Registration>
 }
 
 void PayloadSender::FindZone(Transfer* transfer) {
-  ZoneGrant& zone = transfer->frame.zone;
-  const uint64_t bytes = transfer->frame.landing_bytes;
-  if (zone.immediate != 0 && zone.length < bytes) zone = {};  // Too short: it ends with the call.
-  if (zone.immediate == 0 && !ExpectsZone(bytes)) {
+  if (transfer->zone.immediate == 0 && !ExpectsZone(transfer->frame.landing_bytes)) {
     AskForZone(transfer);
     return;
   }
@@ -168,12 +164,8 @@ bool PayloadSender::TakeGranted(uint64_t bytes, ZoneGrant* zone) {
 
 bool PayloadSender::ExpectsZone(uint64_t bytes) const {
   size_t ahead = 0;  // Messages that will take a zone before this one.
-  for (const Transfer* transfer : sending_) ahead += transfer->frame.zone.immediate == 0;
+  for (const Transfer* transfer : sending_) ahead += transfer->zone.immediate == 0;
   return granted_.size() > ahead && FindGranted(bytes) != granted_.size();
-}
-
-void PayloadSender::KeepZone(const ZoneGrant& zone) {
-  if (zones_stay_) granted_.push_back(zone);
 }
 
 FrameDefect PayloadSender::OnZone(uint32_t call_id, const ZoneGrant& zone) {
@@ -184,12 +176,12 @@ FrameDefect PayloadSender::OnZone(uint32_t call_id, const ZoneGrant& zone) {
   if (call_id != 0 && found != waiting_.end()) {
     Transfer* const transfer = *found;
     if (zone.length < transfer->frame.landing_bytes) return FrameDefect::kZoneGrant;
-    transfer->frame.zone = zone;
+    transfer->zone = zone;
     FindZone(transfer);
     return FrameDefect::kNone;
   }
   if (granted_.size() >= Immediate::kZonesMax) return FrameDefect::kZoneGrant;
-  KeepZone(zone);
+  granted_.push_back(zone);
   return FrameDefect::kNone;
 }
 
@@ -223,7 +215,7 @@ bool PayloadSender::Abort(uint32_t call_id) {
   sending_.erase(found);
   if (had_turn) turn_bytes_ = 0;
   // What is posted lands before anything that is posted later, so the zone is good for another.
-  if (transfer->frame.zone.immediate != 0) KeepZone(transfer->frame.zone);
+  if (transfer->zone.immediate != 0) granted_.push_back(transfer->zone);
   if (transfer->posted) {
     transfer->frame.call_id = 0;
     on_the_way_.push_back(transfer);
@@ -249,8 +241,8 @@ void PayloadSender::Progress() {
   uint64_t posted = 0;
   while (posted < kChunkBytes && CanProgress()) {
     Transfer* const transfer = sending_.front();
-    if (transfer->frame.zone.immediate == 0 &&
-        !TakeGranted(transfer->frame.landing_bytes, &transfer->frame.zone)) {
+    if (transfer->zone.immediate == 0 &&
+        !TakeGranted(transfer->frame.landing_bytes, &transfer->zone)) {
       sending_.erase(sending_.begin());
       waiting_.push_back(transfer);
       AskForZone(transfer);
@@ -271,7 +263,7 @@ void PayloadSender::PostChunk(Transfer& transfer) {
   const Buffer& piece = Piece(transfer, transfer.piece);
   const uint64_t bytes = std::min(kChunkBytes, piece.size() - transfer.piece_done);
   const bool last = IsLastChunk(transfer);
-  const ZoneGrant& zone = transfer.frame.zone;
+  const ZoneGrant& zone = transfer.zone;
   const ScatterGatherEntry entry = {
       reinterpret_cast<uint64_t>(piece.data()) + transfer.piece_done, static_cast<uint32_t>(bytes),
       transfer.keys[transfer.piece]};

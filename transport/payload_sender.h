@@ -44,8 +44,6 @@ struct OutgoingFrame {
   absl::InlinedVector<Buffer, 4> attachments;
   // What the zone must take.
   uint64_t landing_bytes = 0;
-  // Where to, if the peer has said so already.
-  ZoneGrant zone;
 };
 
 // Memory registered for one connection.
@@ -56,10 +54,8 @@ struct Registration {
 
 class PayloadSender {
  public:
-  // `zones_stay`: zones that were not used up are kept for other messages. Else each belongs to a
-  // call and ends with it.
   PayloadSender(PayloadPort& port, ProtectionDomain& domain, uint64_t domain_id,
-                const Capabilities& can, bool zones_stay, PayloadCounters& counters);
+                const Capabilities& can, PayloadCounters& counters);
   ~PayloadSender();
 
   // Takes a message. Errors: RESOURCE_EXHAUSTED (its memory can't be registered).
@@ -68,7 +64,7 @@ class PayloadSender {
   // False: it is announced already, or unknown.
   bool Abort(uint32_t call_id);
 
-  // The peer's frames.
+  // A zone came: for the message of this call, or 0 for any.
   FrameDefect OnZone(uint32_t call_id, const ZoneGrant& zone);
   void OnRecall(uint32_t immediate);
   void OnRegistered(uint64_t block_id, absl::StatusOr<Registration> registration);
@@ -102,6 +98,7 @@ class PayloadSender {
   enum class State { kKeys, kZone, kSending };
   struct Transfer {
     OutgoingFrame frame;
+    ZoneGrant zone;               // Immediate 0: none yet.
     State state = State::kKeys;
     size_t piece = 0;             // The next bytes to send: of the head (0) or an attachment,
     uint64_t piece_done = 0;      // from here on,
@@ -132,13 +129,11 @@ class PayloadSender {
   bool ExpectsZone(uint64_t bytes) const;
   bool IsLastChunk(const Transfer& transfer) const;
   void PostChunk(Transfer& transfer);
-  void KeepZone(const ZoneGrant& zone);
 
   PayloadPort& port_;
   ProtectionDomain& domain_;
   const uint64_t domain_id_;
   const bool write_with_imm_;
-  const bool zones_stay_;
   PayloadCounters& counters_;
 
   std::vector<std::unique_ptr<Transfer>> all_;
