@@ -354,6 +354,7 @@ void Endpoint::OnReceive(uint32_t slot, uint32_t bytes) {
       [[fallthrough]];
     case FrameKind::kResponse:
     case FrameKind::kCancel:
+      if (payload_ != nullptr) payload_->sender.OnFrame();
       if (handler_ != nullptr && handler_->OnFrame(slot, frame) == Disposition::kKept) {
         return;
       }

@@ -209,6 +209,7 @@ class Endpoint final : private PayloadPort {
   // Set by the poller. Whether it will call Service() soon; and whether there are more completions
   // to handle before that, so that frames had better wait for each other and go with one doorbell.
   bool service_pending = false;
+  bool goes_on = false;  // In the next step, because of WantsService().
   bool idle_service_pending = false;
   bool batching = false;
 

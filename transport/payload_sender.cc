@@ -17,6 +17,9 @@ constexpr size_t kRegisterHereBytesMax = 256 * 1024;
 // Entries of chunks that are over, before those behind are moved up.
 constexpr size_t kInQueueSlack = 64;
 
+// Answers that are still to come, as far as we count: those that land are never seen.
+constexpr int64_t kFramesDue = 64;
+
 uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) & ~(to - 1); }
 
 // Whether `count` is among the first `retired`, both counted modulo 2^32.
@@ -229,17 +232,17 @@ bool PayloadSender::Abort(uint32_t call_id) {
 
 bool PayloadSender::IsLastChunk(const Transfer& transfer) const {
   return transfer.piece + 1 == PieceCount(transfer) &&
-         Piece(transfer, transfer.piece).size() - transfer.piece_done <= kChunkBytes;
+         Piece(transfer, transfer.piece).size() - transfer.piece_done <= chunk_bytes();
 }
 
 bool PayloadSender::CanProgress() const {
-  return !sending_.empty() && bytes_in_queue_ < kWindowBytes &&
+  return !sending_.empty() && bytes_in_queue_ < kWindowChunks * chunk_bytes() &&
          port_.CanPost(IsLastChunk(*sending_.front()));
 }
 
 void PayloadSender::Progress() {
   uint64_t posted = 0;
-  while (posted < kChunkBytes && CanProgress()) {
+  while (posted < chunk_bytes() && CanProgress()) {
     Transfer* const transfer = sending_.front();
     if (transfer->zone.immediate == 0 &&
         !TakeGranted(transfer->frame.landing_bytes, &transfer->zone)) {
@@ -261,7 +264,7 @@ void PayloadSender::Progress() {
 
 void PayloadSender::PostChunk(Transfer& transfer) {
   const Buffer& piece = Piece(transfer, transfer.piece);
-  const uint64_t bytes = std::min(kChunkBytes, piece.size() - transfer.piece_done);
+  const uint64_t bytes = std::min(chunk_bytes(), piece.size() - transfer.piece_done);
   const bool last = IsLastChunk(transfer);
   const ZoneGrant& zone = transfer.zone;
   const ScatterGatherEntry entry = {
@@ -277,6 +280,7 @@ void PayloadSender::PostChunk(Transfer& transfer) {
   transfer.posted = true;
   in_queue_.push_back({transfer.last_posted, static_cast<uint32_t>(bytes)});
   bytes_in_queue_ += bytes;
+  bytes_since_frame_ += bytes;
   counters_.bytes_sent += bytes;
 
   transfer.piece_done += bytes;
@@ -288,6 +292,7 @@ void PayloadSender::PostChunk(Transfer& transfer) {
   }
   if (!last) return;
   transfer.announced = true;
+  frames_ = std::max(frames_ - 1, -kFramesDue);
   if (with_imm) return;
   ZoneNoteHeader note{};
   note.immediate = zone.immediate;

@@ -45,9 +45,10 @@ size_t Poller::RunOnce() {
   if (!service_list_.empty()) ServiceEndpoints();
   const size_t count = PollCompletions();
   for (size_t i = 0; i < count; ++i) Dispatch(completions_[i], /*batching=*/i + 1 < count);
-  bool goes_on = false;
-  if (!service_list_.empty()) goes_on = ServiceEndpoints();
-  size_t work = count + RunTasks() + (goes_on ? 1 : 0);
+  if (!going_on_.empty()) [[unlikely]]
+    ContinueService();
+  if (!service_list_.empty()) ServiceEndpoints();
+  size_t work = count + RunTasks() + going_on_.size();
   if (++steps_ >= kStepsPerClock) {
     steps_ = 0;
     const uint64_t now = cycles_.ReadTicks();
@@ -81,21 +82,28 @@ void Poller::Dispatch(const WorkCompletion& completion, bool batching) {
   entry.endpoint->OnCompletion(completion);
 }
 
-bool Poller::ServiceEndpoints() {
+// After polling, so that what came waits for one piece of their work and not for two.
+void Poller::ContinueService() {
+  for (Endpoint* endpoint : going_on_) {
+    endpoint->goes_on = false;
+    WantService(endpoint);
+  }
+  going_on_.clear();
+}
+
+void Poller::ServiceEndpoints() {
   // Service may ask for more service; that is for the next step.
   std::swap(service_list_, servicing_);
-  bool goes_on = false;
   for (Endpoint* endpoint : servicing_) {
     endpoint->service_pending = false;
     endpoint->Service();
     if (endpoint->WantsIdleService()) WantIdleService(endpoint);
-    if (endpoint->WantsService()) [[unlikely]] {
-      goes_on = true;
-      WantService(endpoint);
+    if (endpoint->WantsService() && !endpoint->goes_on) [[unlikely]] {
+      endpoint->goes_on = true;
+      going_on_.push_back(endpoint);
     }
   }
   servicing_.clear();
-  return goes_on;
 }
 
 void Poller::WantIdleService(Endpoint* endpoint) {
@@ -229,6 +237,7 @@ void Poller::FreeDrained() {
 void Poller::Free(Endpoint& endpoint) {
   if (endpoint.service_pending) std::erase(service_list_, &endpoint);
   if (endpoint.idle_service_pending) std::erase(idle_list_, &endpoint);
+  if (endpoint.goes_on) std::erase(going_on_, &endpoint);
   std::erase(tended_, &endpoint);
   registrations_.erase(&endpoint.queue_pair());
   entries_[endpoint.id().index].endpoint = nullptr;

@@ -191,8 +191,8 @@ class Poller final : private EndpointHost {
   }
   size_t PollCompletions();
   void Dispatch(const WorkCompletion& completion, bool batching);
-  // True when some of them want to be serviced again in the next step.
-  bool ServiceEndpoints();
+  void ServiceEndpoints();
+  void ContinueService();
   void ServiceIdleEndpoints();
   size_t RunTasks();
   size_t Housekeeping();
@@ -225,6 +225,7 @@ class Poller final : private EndpointHost {
   std::vector<uint16_t> free_indices_;
   std::vector<Endpoint*> service_list_;
   std::vector<Endpoint*> servicing_;
+  std::vector<Endpoint*> going_on_;   // Have more to post than one step may.
   std::vector<Endpoint*> idle_list_;  // Want ServiceIdle().
   std::vector<Endpoint*> idling_;
   absl::flat_hash_map<const QueuePair*, Registration> registrations_;

@@ -2,6 +2,8 @@
 
 #include "verbena/tools/rpc_bench/bench_service.h"
 
+#include <cstring>
+
 #include "absl/strings/str_cat.h"
 #include "verbena/tools/rpc_bench/usage.h"
 
@@ -32,10 +34,14 @@ absl::Status BenchService::Download(ServerContext*, const DownloadRequest* reque
         absl::StrCat("a download of ", request->bytes(), " bytes; at most ", kDownloadBytesMax));
   }
   if (request->bytes() == 0) return absl::OkStatus();
-  // Memory that was used before, with whatever is in it: the measurement is about the way.
-  absl::StatusOr<Buffer> payload = pool_.Allocate(request->bytes());
-  if (!payload.ok()) return payload.status();
-  response->set_payload(*std::move(payload));
+  std::lock_guard lock(mutex_);
+  if (download_.size() != request->bytes()) {
+    absl::StatusOr<Buffer> payload = BufferPool().Allocate(request->bytes());
+    if (!payload.ok()) return payload.status();
+    std::memset(payload->data(), 'v', payload->size());
+    download_ = *std::move(payload);
+  }
+  response->set_payload(download_);
   return absl::OkStatus();
 }
 

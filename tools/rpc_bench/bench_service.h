@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -33,7 +34,8 @@ class BenchService final : public Bench::Service {
 
  private:
   const std::string cores_;
-  BufferPool pool_;
+  std::mutex mutex_;
+  Buffer download_;  // All downloads are of the same memory, as the copy's ceiling is. Under mutex_.
   std::atomic<const Server*> server_{nullptr};
 };
 

@@ -3,10 +3,13 @@
 #include "verbena/tools/rpc_bench/measure_rpc.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <semaphore>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "verbena/rpc/verbena.h"
@@ -15,6 +18,7 @@
 #include "verbena/tools/rpc_bench/callback_run.h"
 #include "verbena/tools/rpc_bench/device.h"
 #include "verbena/tools/rpc_bench/operations.h"
+#include "verbena/tools/rpc_bench/percentile.h"
 #include "verbena/tools/rpc_bench/usage.h"
 #include "verbena/tools/rpc_bench/warm_up_and_measure.h"
 
@@ -55,6 +59,12 @@ class Client {
       usage.rnr_events += channel->statistics().receiver_not_ready;
     }
     return usage;
+  }
+
+  uint64_t PayloadBytesSent() const {
+    uint64_t bytes = 0;
+    for (const auto& channel : channels_) bytes += channel->statistics().payload_bytes_sent;
+    return bytes;
   }
 
   absl::Status ServerUsage(UsageNow* usage, std::string* cores) {
@@ -119,6 +129,84 @@ absl::StatusOr<Measurement> MeasureOperation(const Options& options, Device& dev
   return measurement;
 }
 
+// Uploads on a channel, one after the other, until it is told to stop.
+class Uploads {
+ public:
+  Uploads(Bench::Stub& stub, uint64_t bytes) : stub_(stub), bytes_(bytes) {
+    UploadOperation::Fill(UploadOperation::MakePayload(bytes), &request_);
+    Start();
+  }
+  // Waits until the first one is over: a first touch of memory is no steady state.
+  void AwaitFirst() { first_.acquire(); }
+  // Waits for the last one. Errors: of the first that failed.
+  absl::Status Stop() {
+    stop_.store(true);
+    ended_.acquire();
+    return status_;
+  }
+
+ private:
+  void Start() {
+    context_.emplace();
+    UploadOperation::Start(stub_, &*context_, &request_, &response_,
+                           [this](absl::Status status) { OnDone(std::move(status)); });
+  }
+  // On the channel's thread.
+  void OnDone(absl::Status status) {
+    status_ = status.ok() ? CheckBytesMoved(response_.bytes(), bytes_) : std::move(status);
+    if (!std::exchange(first_is_over_, true)) first_.release();
+    if (stop_.load() || !status_.ok()) {
+      ended_.release();
+    } else {
+      Start();
+    }
+  }
+
+  Bench::Stub& stub_;
+  const uint64_t bytes_;
+  PlacedUploadRequest request_;
+  UploadResponse response_;
+  std::optional<ClientContext> context_;
+  std::atomic<bool> stop_{false};
+  bool first_is_over_ = false;
+  std::binary_semaphore first_{0};
+  std::binary_semaphore ended_{0};
+  absl::Status status_;
+};
+
+Latency LatencyOf(const PassResult& pass) {
+  return {PercentileUs(pass.latency_ns, 50), PercentileUs(pass.latency_ns, 99),
+          PercentileUs(pass.latency_ns, 99.9), PercentileUs(pass.latency_ns, 100)};
+}
+
+// One echo at a time, alone and beside uploads on the same channel, in one run.
+absl::StatusOr<Measurement> MeasureBeside(const Options& options, Device& device) {
+  Measurement measurement;
+  absl::StatusOr<Client> client = Client::Connect(options, device);
+  if (!client.ok()) return client.status();
+  Options echo = options;
+  echo.size_bytes = 64;
+  CallbackRun<EchoOperation> run(echo, client->stubs());
+  auto alone = std::make_unique<PassResult>();
+  absl::Status status = run.Pass(PassLimits::WarmUp(options), alone.get());
+  if (status.ok()) status = run.Pass(PassLimits::Measurement(options), alone.get());
+  if (!status.ok()) return status;
+
+  Uploads uploads(*client->stubs()[0], options.size_bytes);
+  uploads.AwaitFirst();
+  const uint64_t sent_before = client->PayloadBytesSent();
+  status = WarmUpAndMeasure(echo, *client, run, &measurement);
+  const absl::Status uploaded = uploads.Stop();
+  if (status.ok()) status = uploaded;
+  if (!status.ok()) return status;
+  // Over the warm-up, too, which is a fifth of it: the counter is of the whole.
+  const double seconds = measurement.result.seconds + PassLimits::WarmUp(options).seconds;
+  measurement.result.bytes_per_second =
+      static_cast<double>(client->PayloadBytesSent() - sent_before) / seconds;
+  measurement.result.alone = LatencyOf(*alone);
+  return measurement;
+}
+
 }  // namespace
 
 absl::StatusOr<Measurement> MeasureRpc(const Options& options, Device& device) {
@@ -130,6 +218,8 @@ absl::StatusOr<Measurement> MeasureRpc(const Options& options, Device& device) {
       return MeasureOperation<UploadOperation>(options, device);
     case Mode::kDownload:
       return MeasureOperation<DownloadOperation>(options, device);
+    case Mode::kBeside:
+      return MeasureBeside(options, device);
   }
   return absl::InternalError("a mode that is none");
 }

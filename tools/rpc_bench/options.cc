@@ -60,6 +60,7 @@ constexpr std::array kModes = {
     Choice<Mode>{"throughput", Mode::kThroughput},
     Choice<Mode>{"upload", Mode::kUpload},
     Choice<Mode>{"download", Mode::kDownload},
+    Choice<Mode>{"beside", Mode::kBeside},
 };
 constexpr std::array kLayers = {
     Choice<Layer>{"rpc", Layer::kRpc},
@@ -233,6 +234,16 @@ absl::Status CompleteOptions(Options* options) {
     options->concurrency = options->mode == Mode::kThroughput ? 64 : 1;
   }
   options->concurrency = std::max(options->concurrency, options->threads);
+  if (options->mode == Mode::kBeside) {
+    if (options->threads > 1 || options->concurrency > 1 || options->rate > 0) {
+      return absl::InvalidArgumentError(
+          "--mode=beside measures one echo at a time on one channel: no --threads, --concurrency or "
+          "--rate");
+    }
+    // A caller's own thread would share the core with the uploads'.
+    options->form = Form::kCallback;
+    return absl::OkStatus();
+  }
   if (FLAGS_form.empty()) {
     bool one_each = options->concurrency == options->threads;
     options->form = one_each || options->rate > 0 ? Form::kBlocking : Form::kCallback;
@@ -327,6 +338,7 @@ local and run:
          throughput   echo, many calls in flight
          upload       a payload with each request
          download     a payload with each response
+         beside       64-byte echo, alone and then beside uploads of --size on the same channel
   --size=BYTES        payload, such as 64, 4K or 1M (64)
   --concurrency=N     calls in flight, all threads together (64 for throughput, else 1)
   --seconds=S         how long to measure (2); the warm-up comes on top

@@ -27,6 +27,7 @@ enum class Mode {
   kThroughput,  // Echo, many calls in flight.
   kUpload,      // A payload with the request, a tiny answer.
   kDownload,    // A tiny request, a payload with the answer.
+  kBeside,      // Echo of 64 bytes, alone and beside uploads on the same channel.
 };
 
 enum class Layer {

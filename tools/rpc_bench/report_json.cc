@@ -67,6 +67,10 @@ std::string ResultJson(const Options& options, const Conditions& conditions, con
         {"p99", result.rtt.p99_us},
         {"p999", result.rtt.p999_us},
         {"max", result.rtt.max_us}}},
+      {"alone_rtt_us",
+       result.alone.has_value()
+           ? Json{{"p50", result.alone->p50_us}, {"p99", result.alone->p99_us}}
+           : Json(nullptr)},
       {"calls", result.calls},
       {"seconds", result.seconds},
       {"calls_per_second", result.calls_per_second},

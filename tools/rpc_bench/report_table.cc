@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ using Lines = std::vector<std::vector<std::string>>;
 std::string Heading(const Options& options) {
   const char* what = options.mode == Mode::kUpload     ? "Upload"
                      : options.mode == Mode::kDownload ? "Download"
+                     : options.mode == Mode::kBeside   ? "Echo of 64 bytes beside uploads"
                                                        : "Echo";
   std::string flight = options.concurrency == 1
                            ? "one call at a time"
@@ -57,6 +59,7 @@ MachineColumns MakeMachineColumns(const Options& options, const Result& result) 
       break;
     case Mode::kUpload:
     case Mode::kDownload:
+    case Mode::kBeside:
       columns.bytes = FormatBytesPerSecond(result.ceiling->copy_bytes_per_second);
       columns.bytes_ratio = text;
       break;
@@ -127,6 +130,12 @@ std::string ResultTable(const Options& options, const Conditions& conditions,
       {"heap allocations per call", "client", PerCallText(result.allocations.client, false)},
       {"", "server", PerCallText(result.allocations.server, false)},
   };
+  if (result.alone.has_value()) {
+    lines.push_back({"round trip alone", "p50", FormatMicroseconds(result.alone->p50_us)});
+    lines.push_back({"", "p99", FormatMicroseconds(result.alone->p99_us)});
+    lines.push_back({"p99 beside by alone", "",
+                     FormatRatio(result.rtt.p99_us / std::max(result.alone->p99_us, 1e-3))});
+  }
   if (result.protobuf_allocations.value_or(0) > 0) {
     lines.push_back({"", "Protobuf alone", PerCallText(result.protobuf_allocations, false)});
   }

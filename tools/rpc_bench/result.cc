@@ -30,6 +30,7 @@ std::optional<double> RatioToCeiling(const Options& options, const Result& resul
       break;
     case Mode::kUpload:
     case Mode::kDownload:
+    case Mode::kBeside:
       numerator = result.bytes_per_second;
       denominator = result.ceiling->copy_bytes_per_second;
       break;

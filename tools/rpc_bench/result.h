@@ -61,6 +61,7 @@ struct Result {
   PerProcess
       core_share;  // CPU time by wall time: 1 for one thread that spins on a core of its own.
   PerProcess allocations;
+  std::optional<Latency> alone;  // Beside: of the same calls without anything beside them.
   std::optional<double> protobuf_allocations;  // Of one side's serialising and parsing alone.
   uint64_t rnr_events = 0;
   std::optional<CeilingAround> ceiling;
@@ -70,7 +71,7 @@ struct Result {
 };
 
 // Latency: the p50 over the ping-pong's. Throughput: calls per second over the ring's messages per
-// second. Upload and download: bytes per second over the copy's. Empty without a ceiling.
+// second. Upload, download and beside: bytes per second over the copy's. Empty without a ceiling.
 std::optional<double> RatioToCeiling(const Options& options, const Result& result);
 
 }  // namespace verbena::bench
