@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "verbena/transport/index_stack.h"
@@ -193,7 +194,7 @@ void BlockPool::TrimClass(uint32_t size_class) {
 }
 
 void BlockPool::TrimIdle() {
-  std::vector<uint32_t> stay;
+  absl::InlinedVector<uint32_t, 64> stay;
   for (uint32_t size_class = 0; size_class < kSizeClassCount; ++size_class) {
     IndexStack& unused = impl_->unused[size_class];
     uint32_t index;

@@ -49,6 +49,14 @@ Endpoint::~Endpoint() {
   if (payload_ != nullptr) payload_->receiver.DropWindows();
 }
 
+size_t Endpoint::MemoryBytes(const EndpointOptions& options) {
+  const size_t stride = size_t{options.slot_bytes} + kSlotColourBytes;
+  return options.ring_depth * stride        // receive slots
+         + options.send_slots() * stride    // send slots
+         + options.ring_depth * (sizeof(ScatterGatherEntry) + sizeof(RecvWorkRequest)) +
+         sizeof(Endpoint);
+}
+
 uint32_t Endpoint::CompletionsMax(const EndpointOptions& options) {
   return options.ring_depth    // receives
          + options.ring_depth  // sends

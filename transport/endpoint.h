@@ -95,6 +95,9 @@ class Endpoint final : private PayloadPort {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
+  // Memory of an idle endpoint with these options, without the device's own (endpoint_options.h has
+  // the sum).
+  static size_t MemoryBytes(const EndpointOptions& options);
   // Completion queue entries that one endpoint with these options can fill.
   static uint32_t CompletionsMax(const EndpointOptions& options);
 

@@ -15,6 +15,8 @@ namespace {
 
 // Places in the send queue that the payload path leaves to frames.
 constexpr uint32_t kFramesReserve = 4;
+// Notes that wait for room, before their list has to grow: a zone each, of 64 calls in flight.
+constexpr size_t kNotesReserved = 64;
 // How often it is looked whether memory has come back that a message waits for; and at what is idle.
 constexpr int64_t kTendSoonNs = 2'000'000;
 constexpr int64_t kTendNs = 200'000'000;
@@ -32,6 +34,7 @@ PayloadPath& Endpoint::payload() {
                                                  ? options_.process_budget
                                                  : MemoryBudget::OfProcess(),
                            .connection_bytes_max = options_.payload_bytes_max});
+    notes_.reserve(kNotesReserved);
     if (host_ != nullptr) host_->TendWithin(this, kTendNs);
   }
   return *payload_;

@@ -260,15 +260,14 @@ void Poller::TendWithin(Endpoint* endpoint, int64_t interval_ns) {
 }
 
 void Poller::TendEndpoints() {
-  // One that fails is buried, which leaves it here until it is freed.
-  std::vector<Endpoint*> due;
-  due.swap(tended_);
+  std::swap(tended_, tending_);
   const int64_t now_ns = clock_.NowNs();
-  for (Endpoint* endpoint : due) {
+  for (Endpoint* endpoint : tending_) {
     const int64_t interval_ns = endpoint->Tend(now_ns);
     WantService(endpoint);
     if (interval_ns != 0) TendWithin(endpoint, interval_ns);
   }
+  tending_.clear();
 }
 
 void Poller::RunInBackground(EndpointId id, std::function<Continuation()> work) {

@@ -233,8 +233,9 @@ class Poller final : private EndpointHost {
   std::function<void(std::unique_ptr<ConnectionRequest>)> on_connect_request_;
 
   TendTimer tend_timer_;
-  int64_t tend_at_ns_ = 0;            // When tend_timer_ fires, if it is scheduled.
-  std::vector<Endpoint*> tended_;     // Each once.
+  int64_t tend_at_ns_ = 0;  // When tend_timer_ fires, if it is scheduled.
+  std::vector<Endpoint*> tended_;  // Each once.
+  std::vector<Endpoint*> tending_;
 
   LookTimer look_timer_;
   int64_t look_interval_ns_ = 0;  // In which each endpoint is looked at once.

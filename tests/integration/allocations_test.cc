@@ -66,6 +66,21 @@ class Allocations : public TrialTest {
     }
     return allocations.load() - before;
   }
+  // The same with an attachment, there and back.
+  int64_t CountMirrored(trial::Trial::Stub& stub, const Buffer& attachment, int calls) {
+    const trial::Text request = MakeText("x");
+    trial::Text response;
+    int64_t before = 0;
+    for (int i = -calls / 2; i < calls; ++i) {
+      if (i == 0) before = allocations.load();
+      ClientContext context;
+      context.set_timeout(std::chrono::seconds(20));
+      context.set_response_bytes_max(attachment.size());
+      context.AddAttachment(attachment);
+      if (!stub.Mirror(&context, request, &response).ok()) ADD_FAILURE() << "a call failed";
+    }
+    return allocations.load() - before;
+  }
 };
 
 // 64 calls in flight, each started by the callback of the one before.
@@ -147,6 +162,21 @@ TEST_F(Allocations, ABlockingCallInEventModeMakesNone) {
   options.poll.mode = PollOptions::Mode::kEvent;
   auto stub = MakeStub(options);
   EXPECT_EQ(CountBlocking(*stub, std::string(64, 'x'), /*deadline=*/true), 0);
+}
+
+TEST_F(Allocations, ABlockingCallThatIsTooLongForASlotMakesNone) {
+  StartServer();
+  auto stub = MakeStub();
+  EXPECT_EQ(CountBlocking(*stub, std::string(20'000, 'x'), /*deadline=*/true), 0);
+}
+
+TEST_F(Allocations, AttachmentsOfAnySizeMakeNone) {
+  StartServer();
+  auto stub = MakeStub();
+  BufferPool pool;
+  EXPECT_EQ(CountMirrored(*stub, Must(pool.Allocate(100)), 4000), 0);
+  EXPECT_EQ(CountMirrored(*stub, Must(pool.Allocate(100'000)), 4000), 0);
+  EXPECT_EQ(CountMirrored(*stub, Must(pool.Allocate(1 << 20)), 2000), 0);
 }
 
 TEST_F(Allocations, SixtyFourCallsInFlightFromCallbacksMakeNone) {

@@ -6,18 +6,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "verbena/tests/support/status_matchers.h"
+#include "verbena/transport/endpoint.h"
 
 namespace verbena {
 namespace {
 
 TEST(EndpointOptions, AreValidByDefault) { EXPECT_THAT(EndpointOptions{}.Validate(), IsOk()); }
 
-// The sum in endpoint_options.h: 128 receive and 16 send slots of 4096 + 64 bytes.
-TEST(EndpointOptions, GiveAConnectionLessThan600KiBByDefault) {
+// The sum in endpoint_options.h: 128 receive and 12 send slots of 4096 + 64 bytes, 40 bytes beside
+// each receive slot, and the endpoint.
+TEST(EndpointOptions, GiveAnIdleConnectionAtMost600KiBByDefault) {
   const EndpointOptions options;
-  const size_t slots = options.ring_depth + options.send_slots();
-  EXPECT_EQ(slots, 144u);
-  EXPECT_EQ(slots * (options.slot_bytes + kSlotColourBytes), 599'040u);
+  EXPECT_EQ(options.ring_depth + options.send_slots(), 140u);
+  EXPECT_EQ(Endpoint::MemoryBytes(options) - sizeof(Endpoint), 532'480u + 49'920u + 5'120u);
+  EXPECT_LE(Endpoint::MemoryBytes(options), 600u * 1024);
 }
 
 // 8 x 4.096 us x 2^14 = 0.54 s, and 2^15 would be 1.07 s.
@@ -80,8 +82,8 @@ TEST(EndpointOptions, TakeADetectionTimeFrom50MsTo10MinutesOrNever) {
 TEST(EndpointOptions, DeriveTheSendSlotsFromTheRing) {
   EXPECT_EQ(EndpointOptions{.ring_depth = 16}.send_slots(), 8u);
   EXPECT_EQ(EndpointOptions{.ring_depth = 64}.send_slots(), 8u);
-  EXPECT_EQ(EndpointOptions{.ring_depth = 128}.send_slots(), 16u);
-  EXPECT_EQ(EndpointOptions{.ring_depth = 4096}.send_slots(), 512u);
+  EXPECT_EQ(EndpointOptions{.ring_depth = 128}.send_slots(), 12u);
+  EXPECT_EQ(EndpointOptions{.ring_depth = 4096}.send_slots(), 384u);
 }
 
 }  // namespace
