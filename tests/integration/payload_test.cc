@@ -15,11 +15,12 @@ namespace {
 
 constexpr size_t kSlotBytes = 4096;
 
-// Every size near the end of a slot, and each power of two up to `most` with its neighbours.
+// Every size up to that of a slot and some more, and each power of two up to `most` with its
+// neighbours.
 std::vector<size_t> Sizes(size_t most) {
   std::set<size_t> sizes = {0};
   for (size_t size = 1; size <= most; size *= 2) sizes.insert({size - 1, size, size + 1});
-  for (size_t size = kSlotBytes - 80; size <= kSlotBytes + 2; ++size) sizes.insert(size);
+  for (size_t size = 0; size <= kSlotBytes + 2; ++size) sizes.insert(size);
   return {sizes.begin(), sizes.end()};
 }
 

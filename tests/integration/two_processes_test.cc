@@ -55,6 +55,22 @@ int RunFlood(const std::string& target) {
   while (true) (void)Echo(*stub, std::string(4000, 'f'));
 }
 
+// Sends and asks for long messages for ever.
+int RunLongFlood(const std::string& target) {
+  auto stub = trial::Trial::NewStub(CreateChannel(target));
+  if (!Echo(*stub, "x").status.ok()) return 1;
+  BufferPool pool;
+  const Buffer buffer = Must(pool.Allocate(3 << 20));
+  TellReady();
+  while (true) {
+    ClientContext context;
+    context.AddAttachment(buffer);
+    context.set_response_bytes_max(buffer.size());
+    trial::Text response;
+    (void)stub->Mirror(&context, MakeText("f"), &response);
+  }
+}
+
 // ---- The tests ----
 
 std::set<std::string> SharedMemoryFiles() {
@@ -207,6 +223,52 @@ TEST_F(TwoProcesses, ClientsKilledWhileTheySendAreFreedAndOthersAreServed) {
   EXPECT_TRUE(WaitUntil([&] { return server_->statistics().connections == 1; }));
 }
 
+TEST_F(TwoProcesses, AServerKilledInTheMiddleOfLongMessagesEndsEveryCallAndFreesItsMemory) {
+  auto budget = std::make_shared<MemoryBudget>("the budget of this test", uint64_t{1} << 30);
+  BufferPool pool;
+  const Buffer buffer = Must(pool.Allocate(5'000'000));
+  for (int round = 0; round < 8; ++round) {
+    StartChild("server");
+    ChannelOptions options;
+    options.endpoint.process_budget = budget;
+    auto stub = trial::Trial::NewStub(CreateChannel(target_, options));
+    std::thread caller([&] {
+      while (true) {
+        ClientContext context;
+        context.set_timeout(milliseconds(20'000));
+        context.AddAttachment(buffer);
+        trial::Text response;
+        const absl::Status status = stub->Mirror(&context, MakeText("x"), &response);
+        if (status.ok()) continue;
+        EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+        return;
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(20'000 + 3'700 * round));
+    child_->Kill();
+    caller.join();
+    stub.reset();
+    EXPECT_EQ(budget->bytes_in_use(), 0u) << "of a connection that is gone";
+    child_.reset();
+  }
+}
+
+TEST_F(TwoProcesses, ClientsKilledInTheMiddleOfLongMessagesAreFreedAndOthersAreServed) {
+  auto budget = std::make_shared<MemoryBudget>("the budget of this test", uint64_t{1} << 30);
+  StartServer([&](ServerOptions& options) { options.endpoint.process_budget = budget; });
+  auto stub = MakeStub();
+  for (int round = 0; round < 8; ++round) {
+    StartChild("long_flood");
+    std::this_thread::sleep_for(std::chrono::microseconds(10'000 + 3'700 * round));
+    child_->Kill();
+    child_.reset();
+    EXPECT_THAT(Echo(*stub, std::string(100'000, 'x')).status, IsOk());
+  }
+  EXPECT_TRUE(WaitUntil([&] { return server_->statistics().connections == 1; }));
+  EXPECT_TRUE(WaitUntil([&] { return budget->bytes_in_use() < 1'000'000; }))
+      << budget->bytes_in_use();
+}
+
 TEST_F(TwoProcesses, AStoppedServerExpectTheDeadlineAndAnAnswerAfterItGoesOn) {
   StartChild("server");
   auto stub = MakeStub();
@@ -256,10 +318,11 @@ TEST_F(TwoProcesses, AStoppedClientDoesNotKeepTheServerFromEnding) {
 int main(int argc, char** argv) {
   // A child's role is its first argument.
   const std::string role = argc == 3 ? argv[1] : "";
-  if (role == "server" || role == "client" || role == "flood") {
+  if (role == "server" || role == "client" || role == "flood" || role == "long_flood") {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (role == "server") return verbena::RunServer(argv[2]);
     if (role == "client") return verbena::RunClient(argv[2]);
+    if (role == "long_flood") return verbena::RunLongFlood(argv[2]);
     return verbena::RunFlood(argv[2]);
   }
   testing::InitGoogleTest(&argc, argv);
