@@ -57,6 +57,9 @@ struct ChannelStatistics {
   // into ClientContext::set_response_memory, and what landed on devices without memory windows.
   uint64_t payload_bytes_copied = 0;
   uint64_t payload_zones_asked = 0;  // Messages that waited a round trip for memory of the peer.
+  // Registered for such messages, used or not, when the last of them came or went. Its limits are
+  // EndpointOptions::payload_bytes_max and process_budget, which says itself what is in use.
+  uint64_t payload_memory_bytes = 0;
 };
 
 class Channel {

@@ -202,7 +202,7 @@ bool ClientConnection::SendOnPoller(ClientCall* call) {
     // At least 1: 0 would ask the server not to run it.
     timeout_us = static_cast<uint32_t>(std::clamp<int64_t>(left_ns / 1000, 1, kNoTimeout));
   }
-  if (bytes > endpoint_->frame_bytes_max() || method.request->collect != nullptr ||
+  if (bytes > endpoint_->slot_frame_bytes_max() || method.request->collect != nullptr ||
       !context.attachments().empty() || context.response_bytes_max() != 0) [[unlikely]] {
     return SendWithPayloadOnPoller(call, message_bytes, timeout_us);
   }
@@ -231,7 +231,7 @@ bool ClientConnection::SendWithPayloadOnPoller(ClientCall* call, size_t message_
   // What the caller had from the call before, if it uses the message again, is memory for this one.
   if (method.response->collect != nullptr) method.response->clear(call->start.response);
   if (const uint64_t most = context.response_bytes_max();
-      most > endpoint_->frame_bytes_max() - sizeof(ResponseHeader)) {
+      most > endpoint_->slot_frame_bytes_max() - sizeof(ResponseHeader)) {
     call->expected_bytes = ZoneBytesFor(most);
     body.reply_zone = endpoint_->ExpectResponse(call->expected_bytes);
     if (body.reply_zone.has_value()) call->reply_zone = *body.reply_zone;
@@ -240,7 +240,7 @@ bool ClientConnection::SendWithPayloadOnPoller(ClientCall* call, size_t message_
   absl::Status status;
   // Granting may have taken what CanSend saw, so Reserve has the last word.
   std::byte* const memory =
-      bytes <= endpoint_->frame_bytes_max() ? endpoint_->Reserve(bytes) : nullptr;
+      bytes <= endpoint_->slot_frame_bytes_max() ? endpoint_->Reserve(bytes) : nullptr;
   if (memory != nullptr) {
     WriteRequestFields(memory, method.id, timeout_us);
     WriteSlotBody(body, memory + sizeof(RequestHeader));

@@ -192,8 +192,7 @@ void ClientConnection::ConnectFailedOnPoller(const absl::Status& why) {
 
 void ClientConnection::OnClosed(const absl::Status& why) {
   receiver_not_ready_.Add(endpoint_->queue_pair().counters().receiver_not_ready);
-  CountPayloadOnPoller();
-  payload_told_ = {};
+  payload_.End(endpoint_->payload_counters(), &payload_told_);
   if (endpoint_->peer_lost()) peers_lost_.Add(1);
   if (state_ == State::kConnecting) {  // Frames may come before the event does.
     ConnectFailedOnPoller(why);

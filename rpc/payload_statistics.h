@@ -21,7 +21,14 @@ class PayloadStatistics {
     bytes_received_.Add(now.bytes_received - told->bytes_received);
     bytes_copied_.Add(now.bytes_copied - told->bytes_copied);
     zones_asked_.Add(now.zones_asked - told->zones_asked);
+    memory_bytes_.Add(now.memory_bytes - told->memory_bytes);  // May go down: modulo 2^64.
     *told = now;
+  }
+  // The connection is over.
+  void End(PayloadCounters last, PayloadCounters* told) {
+    last.memory_bytes = 0;
+    Add(last, told);
+    *told = {};
   }
   void AddCopied(uint64_t bytes) { bytes_copied_.Add(bytes); }
 
@@ -32,6 +39,7 @@ class PayloadStatistics {
     statistics->payload_bytes_received += bytes_received_.value();
     statistics->payload_bytes_copied += bytes_copied_.value();
     statistics->payload_zones_asked += zones_asked_.value();
+    statistics->payload_memory_bytes += memory_bytes_.value();
   }
 
  private:
@@ -39,6 +47,7 @@ class PayloadStatistics {
   SingleWriterCounter bytes_received_;
   SingleWriterCounter bytes_copied_;
   SingleWriterCounter zones_asked_;
+  SingleWriterCounter memory_bytes_;
 };
 
 }  // namespace verbena

@@ -92,7 +92,7 @@ void ServerConnection::OnClosed(const absl::Status& why) {
   if (absl::IsInternal(why)) poller_.CountProtocolError();
   if (endpoint_->peer_lost()) poller_.CountPeerLost();
   poller_.CountReceiverNotReady(endpoint_->queue_pair().counters().receiver_not_ready);
-  CountPayload();
+  poller_.payload().End(endpoint_->payload_counters(), &payload_told_);
   late_statuses_.clear();
   deferred_.clear();
   deferred_first_ = 0;
@@ -373,7 +373,7 @@ void ServerConnection::SendResponse(ServerCall* call) {
   const void* const response = call->messages.response;
   const size_t message_bytes = codec.byte_size(response);
   const size_t bytes = sizeof(ResponseHeader) + message_bytes;
-  if (bytes > endpoint_->frame_bytes_max() || codec.collect != nullptr ||
+  if (bytes > endpoint_->slot_frame_bytes_max() || codec.collect != nullptr ||
       !call->context.mutable_response_attachments()->empty()) [[unlikely]] {
     SendLongResponse(call, message_bytes);
     return;
@@ -402,7 +402,7 @@ void ServerConnection::SendLongResponse(ServerCall* call, size_t message_bytes) 
   poller_.poller().WantService(endpoint_.get());
   const size_t bytes = body.SlotBytes(sizeof(ResponseHeader));
   std::byte* const memory =
-      bytes <= endpoint_->frame_bytes_max() ? endpoint_->Reserve(bytes) : nullptr;
+      bytes <= endpoint_->slot_frame_bytes_max() ? endpoint_->Reserve(bytes) : nullptr;
   if (memory != nullptr) {
     WriteResponseFields(memory, /*status_code=*/0);
     WriteSlotBody(body, memory + sizeof(ResponseHeader));

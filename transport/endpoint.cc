@@ -158,6 +158,10 @@ void Endpoint::Open(const Hello& peer, Side side) {
   credits_ = CreditAccount(peer.ring_depth, options_.ring_depth);
   credits_.Reposted(reposted);
   frame_bytes_max_ = std::min(options_.slot_bytes, peer.slot_bytes);
+  slot_frame_bytes_max_ = frame_bytes_max_;
+  if (options_.slot_frame_bytes_max != 0) {
+    slot_frame_bytes_max_ = std::min<size_t>(frame_bytes_max_, options_.slot_frame_bytes_max);
+  }
   state_ = State::kOpen;
   if (!connecting_side_sends_first_) return;
   if (side == Side::kConnecting) {

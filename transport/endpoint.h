@@ -114,6 +114,8 @@ class Endpoint final : private PayloadPort {
 
   // Longest frame, header included, that this side can send and the peer can take.
   size_t frame_bytes_max() const { return frame_bytes_max_; }
+  // Longest frame that is to go so, and not by RDMA WRITE.
+  size_t slot_frame_bytes_max() const { return slot_frame_bytes_max_; }
   // Whether Reserve would succeed for a data frame of any length up to frame_bytes_max().
   bool CanSend() const {
     return credits_.CanSpend(CreditClass::kData) && SendQueueFree() > 0 && SendSlotFree() &&
@@ -162,10 +164,7 @@ class Endpoint final : private PayloadPort {
   // Buffers have been let go of: zones may be granted again at once.
   void RegrantZones();
   // Of this connection. All zero before its first such message.
-  PayloadCounters payload_counters() const {
-    return payload_ != nullptr ? payload_->counters : PayloadCounters();
-  }
-  uint64_t payload_bytes() const { return payload_ != nullptr ? payload_->bytes() : 0; }
+  PayloadCounters payload_counters() const;
   // Time passes: what waits too long, what is idle. 0: nothing to tend, else call again so soon.
   int64_t Tend(int64_t now_ns);
   // More was posted than one step may take, and can be continued at once.
@@ -299,6 +298,7 @@ class Endpoint final : private PayloadPort {
   bool closed_told_ = false;
   bool want_writable_ = false;
   size_t frame_bytes_max_ = 0;
+  size_t slot_frame_bytes_max_ = 0;
   CreditAccount credits_{0, 1};
 
   // What only a peer that is there can have brought about: receives, answered probes and, where the

@@ -21,6 +21,12 @@ absl::Status EndpointOptions::Validate() const {
                                                    ": it must be a multiple of 64 ", "from ",
                                                    kSlotBytesMin, " to ", kSlotBytesMax));
   }
+  if (slot_frame_bytes_max != 0 &&
+      (slot_frame_bytes_max < kSlotFrameBytesMin || slot_frame_bytes_max > slot_bytes)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "EndpointOptions::slot_frame_bytes_max is ", slot_frame_bytes_max, ": it must be ",
+        kSlotFrameBytesMin, " to slot_bytes (", slot_bytes, "), or 0 for slot_bytes"));
+  }
   if (post_batch_max < 1 || post_batch_max > kPostBatchBound) {
     return absl::InvalidArgumentError(absl::StrCat("EndpointOptions::post_batch_max is ",
                                                    post_batch_max, ": it must be 1 to ",

@@ -17,6 +17,9 @@ namespace verbena {
 // Bound of EndpointOptions::post_batch_max: a batch lives in an array inside the endpoint.
 inline constexpr uint32_t kPostBatchBound = 32;
 
+// Least of EndpointOptions::slot_frame_bytes_max: the header of a request, and a little.
+inline constexpr uint32_t kSlotFrameBytesMin = 64;
+
 // Bounds of EndpointOptions::detection_time. Timers have a resolution of a millisecond, and six
 // looks fit in it; ten minutes is when TCP's keepalive begins to help.
 inline constexpr std::chrono::milliseconds kDetectionTimeMin{50};
@@ -29,6 +32,9 @@ struct EndpointOptions {
   // Bytes of one send or receive slot, header included: the longest message of the control path.
   // 512 to 65536, a multiple of 64. Both sides must agree on nothing: each is told the other's.
   uint32_t slot_bytes = 4096;
+  // Longest frame that goes into a slot, header included; a longer one goes by RDMA WRITE. 64 to
+  // slot_bytes; 0: slot_bytes, or the peer's if that is less. docs/performance.md has the crossover.
+  uint32_t slot_frame_bytes_max = 0;
   // Sends posted with one doorbell at the most.
   uint32_t post_batch_max = 16;
   // When the peer's host or the network to it vanishes, whatever waits for it ends UNAVAILABLE

@@ -42,6 +42,13 @@ PayloadPath& Endpoint::payload() {
 
 // ---- For the layer above ----
 
+PayloadCounters Endpoint::payload_counters() const {
+  if (payload_ == nullptr) return {};
+  PayloadCounters counters = payload_->counters;
+  counters.memory_bytes = payload_->bytes();
+  return counters;
+}
+
 absl::StatusOr<Buffer> Endpoint::TakeStaging(size_t bytes) {
   return payload().staging().Take(bytes);
 }
@@ -112,6 +119,7 @@ void Endpoint::SendNote(FrameKind kind, uint32_t call_id, const void* frame, siz
 }
 
 bool Endpoint::TrySendNote(FrameKind kind, uint32_t call_id, const void* frame, size_t bytes) {
+  if (state_ != State::kOpen) return false;  // The peer's frames may come before Open does.
   std::byte* const memory = Reserve(bytes);
   if (memory == nullptr) return false;
   std::memcpy(memory, frame, bytes);

@@ -37,13 +37,14 @@ class PayloadPort {
   ~PayloadPort() = default;
 };
 
-// Counted since the connection was made.
+// Counted since the connection was made, but for the last.
 struct PayloadCounters {
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
   uint64_t bytes_copied = 0;   // By the library, beside what the device does.
   uint64_t zones_asked = 0;    // Messages that waited a round trip for a zone.
   uint64_t zones_granted = 0;
+  uint64_t memory_bytes = 0;   // Registered now, used or not.
 };
 
 }  // namespace verbena

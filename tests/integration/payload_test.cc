@@ -99,6 +99,25 @@ TEST_F(Payload, AResponseLongerThanExpectedComesAllTheSame) {
   }
 }
 
+TEST_F(Payload, AnOptionSaysWhatStillGoesIntoASlot) {
+  StartServer([](ServerOptions& options) { options.endpoint.slot_frame_bytes_max = 512; });
+  ChannelOptions options;
+  options.endpoint.slot_frame_bytes_max = 1024;
+  auto stub = MakeStub(options);
+  // 24 bytes of header, 16 of the response's, 3 before the text.
+  EXPECT_THAT(Echo(*stub, std::string(512 - 16 - 3, 'x')).status, IsOk());
+  EXPECT_EQ(server_->statistics().payload_bytes_sent, 0u);
+  EXPECT_THAT(Echo(*stub, std::string(512 - 16 - 2, 'x')).status, IsOk());
+  EXPECT_EQ(channels_[0]->statistics().payload_bytes_sent, 0u);
+  EXPECT_EQ(channels_[0]->statistics().payload_bytes_received, 512u + 1);
+  EXPECT_THAT(Echo(*stub, std::string(1024 - 24 - 3, 'x')).status, IsOk());
+  EXPECT_EQ(channels_[0]->statistics().payload_bytes_sent, 0u);
+  EXPECT_THAT(Echo(*stub, std::string(1024 - 24 - 2, 'x')).status, IsOk());
+  EXPECT_EQ(channels_[0]->statistics().payload_bytes_sent, 64u + 1024 + 1);
+  EXPECT_GT(channels_[0]->statistics().payload_memory_bytes, 0u);
+  EXPECT_EQ(channels_[0]->statistics().payload_bytes_copied, 0u);
+}
+
 TEST_F(Payload, AResponseLandsInTheCallersMemory) {
   StartServer();
   auto stub = MakeStub();

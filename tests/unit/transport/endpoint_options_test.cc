@@ -32,6 +32,16 @@ TEST(EndpointOptions, LetTheNicGiveUpWithinTheDetectionTime) {
   EXPECT_EQ(AcknowledgementTimeout(std::chrono::hours(100)), 31);
 }
 
+TEST(EndpointOptions, TakeALimitOfSlotFramesWithinTheSlot) {
+  EXPECT_THAT((EndpointOptions{.slot_bytes = 4096, .slot_frame_bytes_max = 64}).Validate(), IsOk());
+  EXPECT_THAT((EndpointOptions{.slot_bytes = 4096, .slot_frame_bytes_max = 4096}).Validate(),
+              IsOk());
+  EXPECT_THAT((EndpointOptions{.slot_bytes = 4096, .slot_frame_bytes_max = 63}).Validate(),
+              Is(absl::StatusCode::kInvalidArgument, "slot_frame_bytes_max"));
+  EXPECT_THAT((EndpointOptions{.slot_bytes = 4096, .slot_frame_bytes_max = 4097}).Validate(),
+              Is(absl::StatusCode::kInvalidArgument, "slot_frame_bytes_max"));
+}
+
 TEST(EndpointOptions, TakeARingThatIsAPowerOfTwoFrom16To4096) {
   for (uint32_t depth : {16u, 32u, 64u, 128u, 256u, 512u, 1024u, 2048u, 4096u}) {
     EXPECT_THAT(EndpointOptions{.ring_depth = depth}.Validate(), IsOk()) << depth;
