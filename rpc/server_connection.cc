@@ -14,6 +14,8 @@
 namespace verbena {
 namespace {
 
+// As many as a channel has calls at the most (CallTable::kCapacityMax).
+constexpr size_t kLateStatusesMax = 4096;
 // Of a request that waits where it landed.
 constexpr uint32_t kNoSlot = 0xffffffff;
 
@@ -167,8 +169,7 @@ void ServerConnection::OnWritable() {
     Process(deferred.frame, std::move(deferred.landed));
     if (endpoint_ != nullptr && deferred.slot != kNoSlot) endpoint_->ReleaseReceive(deferred.slot);
   }
-  if (endpoint_ != nullptr &&
-      (HasDeferred() || !unanswered_.empty() || !late_statuses_.empty())) {
+  if (endpoint_ != nullptr && (HasDeferred() || !unanswered_.empty() || !late_statuses_.empty())) {
     endpoint_->WantWritable();
   }
 }
@@ -219,8 +220,8 @@ void ServerConnection::Process(std::span<const std::byte> frame, Buffer landed) 
 bool ServerConnection::Read(ServerCall* call, std::span<const std::byte> frame, Buffer landed) {
   const Codec& codec = *call->method->descriptor->request;
   absl::Status status;
-  if (landed.block() == nullptr &&
-      reinterpret_cast<const FrameHeader*>(frame.data())->flags == 0) [[likely]] {
+  if (landed.block() == nullptr && reinterpret_cast<const FrameHeader*>(frame.data())->flags == 0)
+      [[likely]] {
     if (codec.parse(call->messages.request, frame.subspan(sizeof(RequestHeader)))) [[likely]] {
       return true;
     }
@@ -319,7 +320,7 @@ void ServerConnection::OnCancel(uint32_t call_id) {
     call->answered = true;
     return;
   }
-  endpoint_->DropWant(call_id);
+  endpoint_->DropIncoming(call_id);
   if (endpoint_->AbortPayload(call_id)) return;
   // Not started yet: it never will be.
   const auto first = deferred_.begin() + static_cast<ptrdiff_t>(deferred_first_);
@@ -410,8 +411,8 @@ void ServerConnection::SendLongResponse(ServerCall* call, size_t message_bytes) 
     endpoint_->Commit(FrameKind::kResponse, call->id, body.flags());
     return;
   }
-  absl::StatusOr<OutgoingFrame> frame = MakeLandingFrame(
-      *endpoint_, FrameKind::kResponse, call->id, sizeof(ResponseHeader), body);
+  absl::StatusOr<OutgoingFrame> frame =
+      MakeLandingFrame(*endpoint_, FrameKind::kResponse, call->id, sizeof(ResponseHeader), body);
   absl::Status status = frame.status();
   if (status.ok()) {
     WriteResponseFields(FrameOf(*frame), /*status_code=*/0);
@@ -423,6 +424,11 @@ void ServerConnection::SendLongResponse(ServerCall* call, size_t message_bytes) 
 void ServerConnection::SendStatusSoon(uint32_t call_id, absl::Status status) {
   if (late_statuses_.empty() && endpoint_->CanSend()) {
     SendStatus(call_id, status);
+    return;
+  }
+  if (late_statuses_.size() == kLateStatusesMax) {
+    endpoint_->Break(absl::ResourceExhaustedError(
+        "the client takes no answers, and more than any client may have to be told"));
     return;
   }
   late_statuses_.push_back({call_id, std::move(status)});

@@ -26,8 +26,9 @@ using DoneCallback = std::function<void(absl::Status)>;
 //   CANCELLED            ClientContext::TryCancel;
 //   UNAVAILABLE          no connection, or it broke; says whether the call may have run;
 //   UNIMPLEMENTED        the server has no such method;
-//   RESOURCE_EXHAUSTED   the request or response is longer than a slot (the message names the
-//                        limit), or too many calls are outstanding;
+//   RESOURCE_EXHAUSTED   no memory for a long request or response (the message names the budget),
+//   or
+//                        too many calls are outstanding;
 //   INTERNAL             bytes that are no such message.
 absl::Status CallUnary(Channel& channel, const MethodDescriptor& method, ClientContext* context,
                        const void* request, void* response);

@@ -146,9 +146,9 @@ class Endpoint final : private PayloadPort {
   // Memory to put a message together in, or to copy one to. Slow the first time.
   // Errors: RESOURCE_EXHAUSTED naming the budget.
   absl::StatusOr<Buffer> TakeStaging(size_t bytes);
-  // Sends a message, which began with a LandingPrefix: asks for a zone if there is none, then writes
-  // it in chunks. Only when it can't be sent is that told, by OnPayloadDenied.
-  // Errors: RESOURCE_EXHAUSTED (its memory can't be registered).
+  // Sends a message, which began with a LandingPrefix: asks for a zone if there is none, then
+  // writes it in chunks. Only when it can't be sent is that told, by OnPayloadDenied. Errors:
+  // RESOURCE_EXHAUSTED (its memory can't be registered).
   absl::Status SendPayload(OutgoingFrame frame);
   // Gives up a message that was given to SendPayload. True: the peer never sees it.
   bool AbortPayload(uint32_t call_id);
@@ -159,8 +159,9 @@ class Endpoint final : private PayloadPort {
   void TakeBack(const ZoneGrant& zone);
   // That call has ended, however.
   void EndExpected(uint64_t bytes);
-  // The peer has given up a call: it waits for no zone.
-  void DropWant(uint32_t call_id);
+  // The peer has given up a call: its message waits for no zone, and if it has just landed nobody
+  // wants it.
+  void DropIncoming(uint32_t call_id);
   // Buffers have been let go of: zones may be granted again at once.
   void RegrantZones();
   // Of this connection. All zero before its first such message.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The endpoint's part of the payload path: its frames and immediates, and what the path needs of the
-// queue pair.
+// The endpoint's part of the payload path: its frames and immediates, and what the path needs of
+// the queue pair.
 
 #include <algorithm>
 #include <cstring>
@@ -17,7 +17,8 @@ namespace {
 constexpr uint32_t kFramesReserve = 4;
 // Notes that wait for room, before their list has to grow: a zone each, of 64 calls in flight.
 constexpr size_t kNotesReserved = 64;
-// How often it is looked whether memory has come back that a message waits for; and at what is idle.
+// How often it is looked whether memory has come back that a message waits for; and at what is
+// idle.
 constexpr int64_t kTendSoonNs = 2'000'000;
 constexpr int64_t kTendNs = 200'000'000;
 
@@ -73,8 +74,8 @@ void Endpoint::EndExpected(uint64_t bytes) {
   if (payload_ != nullptr) payload_->receiver.EndExpected(bytes);
 }
 
-void Endpoint::DropWant(uint32_t call_id) {
-  if (payload_ != nullptr) payload_->receiver.DropWant(call_id);
+void Endpoint::DropIncoming(uint32_t call_id) {
+  if (payload_ != nullptr) payload_->receiver.DropIncoming(call_id);
 }
 
 void Endpoint::RegrantZones() {
@@ -151,12 +152,10 @@ bool Endpoint::RegisterInBackground(const Buffer& buffer) {
   if (host_ == nullptr) return false;
   host_->RunInBackground(id_, [domain = payload_->domain(), buffer] {
     const BufferBlock& block = *buffer.block();
-    auto region =
-        domain->RegisterMemory(block.bytes.data(), block.bytes.size(), kAccessLocalRead);
+    auto region = domain->RegisterMemory(block.bytes.data(), block.bytes.size(), kAccessLocalRead);
     auto made = std::make_shared<absl::StatusOr<Registration>>(
-        region.ok()
-            ? absl::StatusOr<Registration>(Registration{block.memory, *std::move(region)})
-            : region.status());
+        region.ok() ? absl::StatusOr<Registration>(Registration{block.memory, *std::move(region)})
+                    : region.status());
     return [made, id = block.id](Endpoint& endpoint) {
       endpoint.payload_->sender.OnRegistered(id, std::move(*made));
     };

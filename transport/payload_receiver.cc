@@ -16,9 +16,7 @@ namespace {
 // Making a block pins pages, which is slow; a smaller one is made at once.
 constexpr size_t kMakeHereBytesMax = 256 * 1024;
 
-bool IsOver(uint32_t count, uint32_t retired) {
-  return static_cast<int32_t>(retired - count) >= 0;
-}
+bool IsOver(uint32_t count, uint32_t retired) { return static_cast<int32_t>(retired - count) >= 0; }
 
 }  // namespace
 
@@ -144,6 +142,13 @@ void PayloadReceiver::FinishClose(Zone& zone) {
   free_zones_.push_back(IndexOf(zone));
 }
 
+uint32_t PayloadReceiver::LandedCallId(const Zone& zone) {
+  uint32_t call_id;
+  std::memcpy(&call_id, zone.block.data() + sizeof(LandingPrefix) + offsetof(FrameHeader, call_id),
+              sizeof(call_id));
+  return call_id;
+}
+
 void PayloadReceiver::Deliver(Zone& zone) {
   LandingPrefix prefix;
   std::memcpy(&prefix, zone.block.data(), sizeof(prefix));
@@ -163,9 +168,7 @@ void PayloadReceiver::Deliver(Zone& zone) {
     // The peer can write to the block still.
     absl::StatusOr<Buffer> copy = copies_->Take(frame.size());
     if (!copy.ok()) {
-      uint32_t call_id;
-      std::memcpy(&call_id, frame.data() + offsetof(FrameHeader, call_id), sizeof(call_id));
-      denied_.push_back({call_id, copy.status()});
+      denied_.push_back({LandedCallId(zone), copy.status()});
       return;
     }
     std::memcpy(copy->data(), frame.data(), frame.size());
@@ -211,7 +214,7 @@ FrameDefect PayloadReceiver::OnWantZone(uint32_t call_id, uint64_t bytes) {
                                     "a message of ", bytes, " bytes is longer than any zone"))});
     return FrameDefect::kNone;
   }
-  wants_.push_back({call_id, ClassOfSize(bytes), 0, false});
+  wants_.push_back({call_id, ClassOfSize(bytes), 0, false, false});
   if (TryWant(wants_.back())) wants_.pop_back();
   return FrameDefect::kNone;
 }
@@ -256,7 +259,15 @@ void PayloadReceiver::OnBlockMade(uint32_t size_class, absl::StatusOr<Buffer> bl
   });
   if (want == wants_.end()) return;  // Dropped meanwhile. The block is there for the next.
   want->making = false;
-  if (block.ok()) *block = Buffer();  // Unused: TryWant takes it from there.
+  if (block.ok()) {
+    *block = Buffer();  // Unused: TryWant takes it from there.
+  } else if (bool ever;
+             std::exchange(want->failed, true) && pool_->CheckRoom(size_class, &ever).ok()) {
+    // No budget is in the way, so it is the device or the kernel.
+    denied_.push_back({want->call_id, block.status()});
+    wants_.erase(want);
+    return;
+  }
   // It may have to wait: the send queue is full, or somebody else took the room since we looked.
   if (TryWant(*want)) wants_.erase(want);
 }
@@ -265,9 +276,9 @@ void PayloadReceiver::GrantWanted(const Want& want, Buffer block) {
   const uint32_t size_class = block.block()->size_class;
   ZoneGrant grant;
   if (Open(std::move(block), &grant) == nullptr) {
-    denied_.push_back({want.call_id, absl::ResourceExhaustedError(absl::StrCat(
-                                         "the connection has all the zones it takes, ",
-                                         Immediate::kZonesMax))});
+    denied_.push_back(
+        {want.call_id, absl::ResourceExhaustedError(absl::StrCat(
+                           "the connection has all the zones it takes, ", Immediate::kZonesMax))});
     return;
   }
   Ahead& ahead = AheadOf(size_class);
@@ -322,7 +333,7 @@ void PayloadReceiver::Regrant() {
 void PayloadReceiver::RecallIdle() {
   // The peer was using these when it was asked, and may have given up the message meanwhile.
   for (const Zone& zone : zones_) {
-    if (zone.state == State::kRecalled) NoteRecall(zone);
+    if (zone.state == State::kRecalled && port_.CanPost(/*credit=*/true)) NoteRecall(zone);
   }
   for (Ahead& ahead : ahead_) {
     if (std::exchange(ahead.used, false) || ahead.expecting != 0) continue;
@@ -330,8 +341,7 @@ void PayloadReceiver::RecallIdle() {
     ahead_missing_ -= ahead.wanted - ahead.granted;
     ahead.wanted = ahead.granted;
     for (Zone& zone : zones_) {
-      if (zone.state == State::kGranted &&
-          zone.block.block()->size_class == ahead.size_class) {
+      if (zone.state == State::kGranted && zone.block.block()->size_class == ahead.size_class) {
         Recall(zone);
       }
     }
@@ -364,8 +374,8 @@ void PayloadReceiver::GiveWay() {
 }
 
 void PayloadReceiver::TellBudgetWhetherWeWait() {
-  const bool wait = std::any_of(wants_.begin(), wants_.end(),
-                                [](const Want& want) { return !want.making; });
+  const bool wait =
+      std::any_of(wants_.begin(), wants_.end(), [](const Want& want) { return !want.making; });
   if (wait == waiting_) return;
   waiting_ = wait;
   process_budget_->AddWaiter(wait ? 1 : -1);
@@ -424,8 +434,12 @@ void PayloadReceiver::EndExpected(uint64_t bytes) {
   }
 }
 
-void PayloadReceiver::DropWant(uint32_t call_id) {
+void PayloadReceiver::DropIncoming(uint32_t call_id) {
   std::erase_if(wants_, [&](const Want& want) { return want.call_id == call_id; });
+  for (const uint32_t index : closing_) {
+    Zone& zone = zones_[index];
+    if (zone.deliver && LandedCallId(zone) == call_id) zone.deliver = false;
+  }
 }
 
 void PayloadReceiver::Service() {

@@ -16,10 +16,11 @@
 //
 // Zones are of the connection and of no call: the peer puts whichever message comes into whichever
 // zone takes it, so they are never a caller's own memory, and a call may end at any time. They are
-// granted when the peer asks, and ahead from then on: as many as it was seen to need at once. A zone
-// for a long response may ride in the request.
+// granted when the peer asks, and ahead from then on: as many as it was seen to need at once. A
+// zone for a long response may ride in the request.
 //
-// Threads: the poller's. Lifetime: the endpoint's; destroyed after the queue pair, its windows before.
+// Threads: the poller's. Lifetime: the endpoint's; destroyed after the queue pair, its windows
+// before.
 
 #pragma once
 
@@ -68,15 +69,16 @@ class PayloadReceiver {
 
   // ---- For the layer above ----
 
-  // A call whose response may need a zone of so many bytes is about to be sent. A zone to ride in its
-  // request, if the peer has fewer than there are such calls and one can be granted at once.
+  // A call whose response may need a zone of so many bytes is about to be sent. A zone to ride in
+  // its request, if the peer has fewer than there are such calls and one can be granted at once.
   std::optional<ZoneGrant> ExpectResponse(uint64_t bytes);
   // That zone never reached the peer.
   void TakeBack(uint32_t immediate);
   // The call has ended, however.
   void EndExpected(uint64_t bytes);
-  // The peer waits for a zone no more.
-  void DropWant(uint32_t call_id);
+  // The peer has given up the message of this call: it waits for no zone any more, or is not
+  // delivered if its zone is being closed.
+  void DropIncoming(uint32_t call_id);
 
   // Grants zones ahead again whose blocks have come back.
   void Regrant();
@@ -111,17 +113,18 @@ class PayloadReceiver {
     Buffer block;
     std::unique_ptr<MemoryWindow> window;  // Goes before the block.
     State state = State::kFree;
-    bool deliver = false;     // kClosing: somebody waits for what landed.
-    bool bound = false;       // The window is open.
+    bool deliver = false;  // kClosing: somebody waits for what landed.
+    bool bound = false;    // The window is open.
     bool close_posted = false;
     uint16_t generation = 0;
-    uint32_t close_count = 0; // Count of sends with the invalidation.
+    uint32_t close_count = 0;  // Count of sends with the invalidation.
   };
   struct Want {
     uint32_t call_id;
     uint32_t size_class;
     int64_t since_ns;  // 0 until Tend has seen it.
     bool making;       // Its block, in the background.
+    bool failed;       // To be made, once.
   };
   // Zones granted ahead, of one size class.
   struct Ahead {
@@ -129,7 +132,7 @@ class PayloadReceiver {
     uint32_t wanted;     // How many the peer shall have.
     uint32_t granted;    // How many it has.
     uint32_t expecting;  // Calls whose responses may need one.
-    bool used;         // Since the last look.
+    bool used;           // Since the last look.
   };
 
   Zone* Find(uint32_t immediate);
@@ -144,6 +147,8 @@ class PayloadReceiver {
   void PostCloses();
   void FinishClose(Zone& zone);
   void Deliver(Zone& zone);
+  // What the frame that landed says; the peer may have written anything.
+  static uint32_t LandedCallId(const Zone& zone);
   Ahead& AheadOf(uint32_t size_class);
   void RecallIdle();
   // Asks for all zones back that the peer does not use, and lets go of what is unused here.
@@ -165,9 +170,9 @@ class PayloadReceiver {
   std::vector<uint32_t> closing_;  // In kClosing, in the order of their ends.
   std::vector<Want> wants_;
   std::vector<Ahead> ahead_;
-  bool waiting_ = false;  // As process_budget_ knows.
+  bool waiting_ = false;        // As process_budget_ knows.
   uint32_t ahead_missing_ = 0;  // Sum of wanted - granted.
-  int64_t now_ns_ = 0;  // As Tend was told last.
+  int64_t now_ns_ = 0;          // As Tend was told last.
   int64_t swept_ns_ = 0;
   std::vector<Landed> landed_;
   std::vector<Denied> denied_;

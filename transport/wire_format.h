@@ -88,7 +88,7 @@ struct FrameHeader {
   FrameKind kind;
   uint8_t flags = 0;     // kFrame*: what stands between header and message.
   uint16_t credits = 0;  // Receives that I posted again since I told you last.
-  uint32_t call_id = 0;  // Chosen by the client; 0 in kGrant and kClose.
+  uint32_t call_id = 0;  // Chosen by the client; 0 in frames of no call.
 };
 static_assert(sizeof(FrameHeader) == 8);
 

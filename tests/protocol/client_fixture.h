@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -28,17 +29,23 @@ Address FreshAddress();
 // A call in flight. Must outlive its end.
 class PendingCall {
  public:
-  PendingCall(Channel& channel, std::string request,
-              std::chrono::milliseconds timeout = std::chrono::milliseconds::max())
+  // `prepare`: what else to say of the call before it starts.
+  PendingCall(
+      Channel& channel, std::string request,
+      std::chrono::milliseconds timeout = std::chrono::milliseconds::max(),
+      const std::function<void(ClientContext&)>& prepare = [](ClientContext&) {})
       : request_(std::move(request)) {
     context_.set_timeout(timeout);
+    prepare(context_);
     StartUnary(channel, kTextMethod, &context_, &request_, &response_, [this](absl::Status status) {
       EXPECT_FALSE(done()) << "ended twice";
       status_ = std::move(status);
       done_.store(true);
     });
   }
-  ~PendingCall() { EXPECT_TRUE(WaitUntil([this] { return done(); })) << "a call never ended"; }
+  ~PendingCall() {
+    EXPECT_TRUE(WaitUntil([this] { return done(); })) << "a call never ended";
+  }
 
   bool done() const { return done_.load(); }
   const absl::Status& Await() {
@@ -58,7 +65,11 @@ class PendingCall {
 
 class ClientProtocolTest : public testing::Test {
  protected:
-  ClientProtocolTest() : device_(Must(CreateSoftDevice())), address_(FreshAddress()) {}
+  ClientProtocolTest()
+      : ClientProtocolTest([] { return Must(CreateSoftDevice()); }, FreshAddress()) {}
+  // The peer listens at `address` on this device; the channel connects to it.
+  ClientProtocolTest(std::unique_ptr<Device> (*make_device)(), Address address)
+      : device_(make_device()), address_(std::move(address)) {}
   ~ClientProtocolTest() override {
     if (channel_ != nullptr) {
       EXPECT_EQ(channel_->statistics().receiver_not_ready, 0u);

@@ -118,8 +118,8 @@ TEST_F(ClientFrames, ReceiveResponsesToCallsThatAreNotExpectThatTheyAreDropped) 
   MakeChannel();
   std::unique_ptr<PendingCall> call;
   const uint32_t id = OpenWithCall(call, "hello");
-  for (uint32_t wrong : {id ^ 1u, id + 1023, id + 1024, id + 4095, id + 4096, id - 4096, ~id,
-                         0xffffffffu, 1u}) {
+  for (uint32_t wrong :
+       {id ^ 1u, id + 1023, id + 1024, id + 4095, id + 4096, id - 4096, ~id, 0xffffffffu, 1u}) {
     if (wrong == 0) continue;
     peer_->Send(ResponseFrame(wrong, 0, "wrong"));
   }
@@ -161,8 +161,7 @@ TEST_F(ClientFrames, ReceiveEachStatusExpectItWithItsMessage) {
   for (uint32_t code = 1; code <= 16; ++code) {
     PendingCall call(*channel_, "hello");
     peer_->Send(ResponseFrame(AwaitRequest().frame.call_id, code, absl::StrCat("code ", code), 1));
-    EXPECT_THAT(call.Await(),
-                Is(static_cast<absl::StatusCode>(code), absl::StrCat("code ", code)));
+    EXPECT_THAT(call.Await(), Is(static_cast<absl::StatusCode>(code), absl::StrCat("code ", code)));
   }
   PendingCall silent(*channel_, "hello");
   peer_->Send(ResponseFrame(AwaitRequest().frame.call_id, 5, ""));
@@ -247,14 +246,17 @@ TEST_F(ClientFrames, CallsThatWaitForCreditsAreSentInOrderWhenTheyCome) {
   EXPECT_EQ(channel_->statistics().calls_ok, 100u);
 }
 
-TEST_F(ClientFrames, ARequestLongerThanTheServersSlotExpectResourceExhaustedWithTheLimit) {
+TEST_F(ClientFrames, ARequestThatFitsTheServersSlotGoesInItAndALongerOneAsksForAZone) {
   MakeServer({.slot_bytes = 512});
   MakeChannel();
   std::unique_ptr<PendingCall> call;
   const uint32_t id = OpenWithCall(call, "short");
   PendingCall too_long(*channel_, std::string(489, 'x'));
-  EXPECT_THAT(too_long.Await(), Is(absl::StatusCode::kResourceExhausted,
-                                   "the request has 489 bytes and one slot takes 488"));
+  const Frame want = peer_->AwaitAnswer();
+  ASSERT_EQ(KindOf(want), FrameKind::kWantZone);
+  EXPECT_EQ(HeaderOf<WantZoneHeader>(want).bytes, 64u + 24u + 489u);
+  peer_->Send(ResponseFrame(HeaderOf<WantZoneHeader>(want).frame.call_id, 8, "none is free"));
+  EXPECT_THAT(too_long.Await(), Is(absl::StatusCode::kResourceExhausted, "none is free"));
   PendingCall fits(*channel_, std::string(488, 'x'));
   const uint32_t fits_id = AwaitRequest().frame.call_id;
   peer_->Send(ResponseFrame(id, 0, ""));
@@ -302,8 +304,8 @@ TEST_F(ClientFrames, TheServerVanishesExpectThatCallsNotSentSaySo) {
   ASSERT_TRUE(WaitUntil([this] { return channel_->statistics().calls_started == 20; }));
   peer_->Vanish();
   for (int i = 0; i < 20; ++i) {
-    EXPECT_THAT(calls[i]->Await(), Is(absl::StatusCode::kUnavailable,
-                                      i < 12 ? "may have run" : "did not run"))
+    EXPECT_THAT(calls[i]->Await(),
+                Is(absl::StatusCode::kUnavailable, i < 12 ? "may have run" : "did not run"))
         << i;
   }
   ExpectConnectsAgain();

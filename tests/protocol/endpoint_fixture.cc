@@ -63,8 +63,7 @@ void EndpointUnderTest::OnEvent(ConnectionEvent& event) {
     return;
   }
   // The connecting side learns the peer's hello here, the accepting one knows it.
-  held_hello_ =
-      listener_ != nullptr ? peer_hello_ : Must(DecodeHello(event.private_data.span()));
+  held_hello_ = listener_ != nullptr ? peer_hello_ : Must(DecodeHello(event.private_data.span()));
   if (!hold_open_) OpenNow();
 }
 

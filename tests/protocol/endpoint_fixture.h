@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "verbena/base/clock.h"
@@ -36,6 +37,10 @@ class RecordingHandler final : public Endpoint::Handler {
     frames.push_back({slot, Frame(frame.begin(), frame.end())});
     return keeps ? Endpoint::Disposition::kKept : Endpoint::Disposition::kConsumed;
   }
+  void OnLanded(Buffer frame) override { landed.push_back(std::move(frame)); }
+  void OnPayloadDenied(uint32_t call_id, const absl::Status& why, bool) override {
+    denied.emplace_back(call_id, why);
+  }
   void OnWritable() override {
     ++writable;
     if (on_writable) on_writable();
@@ -46,6 +51,8 @@ class RecordingHandler final : public Endpoint::Handler {
   }
 
   std::vector<Received> frames;
+  std::vector<Buffer> landed;
+  std::vector<std::pair<uint32_t, absl::Status>> denied;
   bool AwaitsPeer() const override { return awaits; }
 
   bool awaits = true;

@@ -63,15 +63,15 @@ TEST_F(FrameDefects, ReceiveKindZeroExpectUnknownKind) {
   ReceiveExpectClose(HexFrame("00 00 00 00 00 00 00 00"), FrameDefect::kUnknownKind);
 }
 
-TEST_F(FrameDefects, ReceiveKindSixExpectUnknownKind) {
+TEST_F(FrameDefects, ReceiveKindElevenExpectUnknownKind) {
   Open();
-  ReceiveExpectClose(HexFrame("06 00 00 00 01 00 00 00"), FrameDefect::kUnknownKind);
+  ReceiveExpectClose(HexFrame("0b 00 00 00 01 00 00 00"), FrameDefect::kUnknownKind);
 }
 
 TEST_F(FrameDefects, ReceiveFlagsExpectReservedBits) {
   Open();
   Frame frame = RequestFrame(1, 2, "text");
-  frame[1] = std::byte{1};
+  frame[1] = std::byte{4};
   ReceiveExpectClose(frame, FrameDefect::kReservedBits);
 }
 
@@ -137,8 +137,8 @@ TEST_F(FrameDefects, ReceiveAsManyCreditsAsWereSpentExpectNothing) {
 
 TEST_F(FrameDefects, ReceiveTwoBadFramesExpectOneClose) {
   Open();
-  peer().Send(HexFrame("07 00 00 00 00 00 00 00"));
-  ReceiveExpectClose(HexFrame("08 00 00 00 00 00 00 00"), FrameDefect::kUnknownKind);
+  peer().Send(HexFrame("0b 00 00 00 00 00 00 00"));
+  ReceiveExpectClose(HexFrame("0c 00 00 00 00 00 00 00"), FrameDefect::kUnknownKind);
 }
 
 }  // namespace

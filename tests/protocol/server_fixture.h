@@ -27,7 +27,11 @@ Address FreshAddress();
 
 class ServerProtocolTest : public testing::Test {
  protected:
-  ServerProtocolTest() : device_(Must(CreateSoftDevice())), address_(FreshAddress()) {}
+  ServerProtocolTest()
+      : ServerProtocolTest([] { return Must(CreateSoftDevice()); }, FreshAddress()) {}
+  // The server listens at `address`; peers are made on this device, which serves it, too.
+  ServerProtocolTest(std::unique_ptr<Device> (*make_device)(), Address address)
+      : device_(make_device()), address_(std::move(address)) {}
   ~ServerProtocolTest() override {
     peer_.reset();
     if (server_ == nullptr) return;
@@ -46,8 +50,9 @@ class ServerProtocolTest : public testing::Test {
     server_.reset();
   }
 
-  void StartServer(TextService::Function function = nullptr,
-                   const std::function<void(ServerOptions&)>& change = [](ServerOptions&) {}) {
+  void StartServer(
+      TextService::Function function = nullptr,
+      const std::function<void(ServerOptions&)>& change = [](ServerOptions&) {}) {
     service_ = function ? std::make_unique<TextService>(std::move(function))
                         : std::make_unique<TextService>();
     ServerBuilder builder;

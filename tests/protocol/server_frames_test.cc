@@ -133,15 +133,18 @@ TEST_F(ServerFrames, ReceiveACloseExpectThatTheConnectionIsFreed) {
   EXPECT_EQ(server_->statistics().protocol_errors, 0u);
 }
 
-TEST_F(ServerFrames, AnswerLongerThanThePeersSlotExpectResourceExhaustedWithTheLimit) {
-  StartServer([](ServerContext*, const std::string&, std::string* response) {
-    response->assign(1000, 'x');
+TEST_F(ServerFrames, AnAnswerThatFitsThePeersSlotComesInItAndALongerOneAsksForAZone) {
+  StartServer([](ServerContext*, const std::string& request, std::string* response) {
+    response->assign(static_cast<size_t>(std::stoi(request)), 'x');
     return absl::OkStatus();
   });
-  OpenPeer({.slot_bytes = 512}).Send(Request(1, "more than you take"));
-  EXPECT_THAT(AwaitAnswer().status,
-              Is(absl::StatusCode::kResourceExhausted,
-                 "the response has 1000 bytes and one slot takes 496"));
+  OpenPeer({.slot_bytes = 512}).Send(Request(1, "496"));
+  EXPECT_EQ(AwaitAnswer().text, std::string(496, 'x'));
+  peer_->Send(Request(2, "497"));
+  const Frame want = peer_->AwaitAnswer();
+  ASSERT_EQ(KindOf(want), FrameKind::kWantZone);
+  EXPECT_EQ(HeaderOf<WantZoneHeader>(want).frame.call_id, 2u);
+  EXPECT_EQ(HeaderOf<WantZoneHeader>(want).bytes, 64u + 16u + 497u);
 }
 
 TEST_F(ServerFrames, AStatusMessageLongerThanASlotIsCut) {

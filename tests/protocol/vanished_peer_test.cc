@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kDetection{600};
 constexpr milliseconds kLook = kDetection / PeerWatch::kLooks;
-constexpr EndpointOptions kOptions = {.ring_depth = 16, .detection_time = kDetection};
+const EndpointOptions kOptions = {.ring_depth = 16, .detection_time = kDetection};
 
 class VanishedPeer : public EndpointTest {
  protected:

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -54,6 +55,74 @@ inline Frame CloseFrame(CloseHeader::Reason reason, uint32_t detail = 0) {
   return MakeFrame(
       CloseHeader{.frame = {.kind = FrameKind::kClose}, .reason = reason, .detail = detail});
 }
+
+// ---- The payload path ----
+
+inline Frame ZoneFrame(uint32_t call_id, const ZoneGrant& zone) {
+  return MakeFrame(
+      ZoneHeader{.frame = {.kind = FrameKind::kZone, .call_id = call_id}, .zone = zone});
+}
+inline Frame WantZoneFrame(uint32_t call_id, uint64_t bytes) {
+  return MakeFrame(
+      WantZoneHeader{.frame = {.kind = FrameKind::kWantZone, .call_id = call_id}, .bytes = bytes});
+}
+// kRecallZone, kReturnZone, kLanded.
+inline Frame ZoneNoteFrame(FrameKind kind, uint32_t immediate) {
+  return MakeFrame(ZoneNoteHeader{.frame = {.kind = kind}, .immediate = immediate});
+}
+
+// What stands behind the header of a request or response.
+struct Body {
+  std::string message;
+  std::vector<std::string> attachments = {};
+  const ZoneGrant* reply_zone = nullptr;
+  bool landed = false;  // Attachments begin at multiples of 64, counted from the frame.
+};
+// `header` with the flags that the body needs, and the body.
+inline Frame WithBody(Frame header, const Body& body) {
+  Frame frame = std::move(header);
+  const auto append = [&frame](const void* data, size_t bytes) {
+    const auto* from = static_cast<const std::byte*>(data);
+    frame.insert(frame.end(), from, from + bytes);
+  };
+  frame[1] = std::byte((body.reply_zone != nullptr ? 1 : 0) | (body.attachments.empty() ? 0 : 2));
+  if (body.reply_zone != nullptr) append(body.reply_zone, 24);
+  if (!body.attachments.empty()) {
+    const uint32_t counts[] = {static_cast<uint32_t>(body.attachments.size()),
+                               static_cast<uint32_t>(body.message.size())};
+    append(counts, sizeof(counts));
+    for (const std::string& attachment : body.attachments) {
+      const uint32_t entry[] = {static_cast<uint32_t>(attachment.size()), 0};
+      append(entry, sizeof(entry));
+    }
+  }
+  append(body.message.data(), body.message.size());
+  for (const std::string& attachment : body.attachments) {
+    if (attachment.empty()) continue;
+    while (body.landed && frame.size() % 64 != 0) frame.push_back(std::byte{0});
+    append(attachment.data(), attachment.size());
+  }
+  return frame;
+}
+// What goes to a zone: the prefix, then the frame.
+inline Frame InZone(const Frame& frame, uint64_t frame_bytes) {
+  Frame bytes(64 + frame.size());
+  std::memcpy(bytes.data(), &frame_bytes, sizeof(frame_bytes));
+  std::copy(frame.begin(), frame.end(), bytes.begin() + 64);
+  return bytes;
+}
+inline Frame InZone(const Frame& frame) { return InZone(frame, frame.size()); }
+// The frame in a zone, and whether the prefix is what it should be.
+inline Frame FromZone(std::span<const std::byte> zone) {
+  uint64_t words[8];
+  std::memcpy(words, zone.data(), sizeof(words));
+  for (int i = 1; i < 8; ++i) {
+    if (words[i] != 0) return {};
+  }
+  if (words[0] > zone.size() - 64) return {};
+  return {zone.begin() + 64, zone.begin() + 64 + static_cast<ptrdiff_t>(words[0])};
+}
+
 // "05 00 00", spaces optional.
 inline Frame HexFrame(std::string hex) {
   std::erase(hex, ' ');

@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "verbena/tests/support/frames.h"
 #include "verbena/transport/device.h"
@@ -64,8 +65,30 @@ class RawPeer {
   Frame AwaitFrame();
   // The next frame that is no grant.
   Frame AwaitAnswer();
+  // The next frame of this kind; those of others stay where they are.
+  Frame AwaitKind(FrameKind kind);
   // Frames that are here now, after one step.
   size_t FramesWaiting();
+  // Those of them of this kind.
+  size_t FramesWaiting(FrameKind kind);
+
+  // ---- RDMA ----
+
+  // Writes into memory that the other side granted, `offset` bytes behind its begin. Returns when
+  // it is posted; what comes of it is for broken() to say.
+  void Write(const ZoneGrant& zone, uint64_t offset, std::span<const std::byte> bytes);
+  // The same, and announces it.
+  void WriteWithImm(const ZoneGrant& zone, uint64_t offset, std::span<const std::byte> bytes,
+                    uint32_t immediate);
+  // Until all that was posted is over.
+  void AwaitSent();
+  // The next immediate that came.
+  uint32_t AwaitImmediate();
+  // Those that are here now, after one step.
+  size_t ImmediatesWaiting();
+  // New memory of zeros that the other side may write to until the peer's end, and what to tell it.
+  ZoneGrant OfferZone(size_t bytes);
+  std::span<std::byte> ZoneBytes(const ZoneGrant& zone);
 
   // ---- The end ----
 
@@ -87,6 +110,8 @@ class RawPeer {
  private:
   void MakePair();
   void PostReceive(uint32_t slot);
+  void PostSend(Opcode opcode, std::span<const std::byte> bytes, const RemoteTarget& remote,
+                uint32_t immediate);
 
   Device& device_;
   const RawPeerOptions options_;
@@ -95,11 +120,13 @@ class RawPeer {
   std::unique_ptr<ConnectionManager> manager_;
   std::unique_ptr<MemoryRegion> receive_memory_;
   std::unique_ptr<MemoryRegion> send_memory_;
+  std::vector<std::unique_ptr<MemoryRegion>> offered_;  // By Immediate::index.
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<ConnectionRequest> request_;
   std::unique_ptr<QueuePair> pair_;
   std::deque<ConnectionEvent> events_;
   std::deque<Frame> frames_;
+  std::deque<uint32_t> immediates_;
   uint32_t sends_outstanding_ = 0;
   uint64_t sends_ = 0;
   bool disconnected_ = false;

@@ -117,6 +117,70 @@ TEST(WireFormat, CloseIsTheseBytes) {
             Bytes("05 00 00 00  00 00 00 00  02 00 00 00  06 00 00 00"));
 }
 
+// Zone 5 of generation 3: kind 1 << 28 | 3 << 12 | 5.
+TEST(WireFormat, ZoneIsTheseBytes) {
+  const ZoneHeader header{.frame = {.kind = FrameKind::kZone, .credits = 2, .call_id = 0x1003},
+                          .zone = {.immediate = 0x10003005,
+                                   .remote_key = 0x11223344,
+                                   .address = 0x7f4000001000,
+                                   .length = 0x18000}};
+  EXPECT_EQ(BytesOf(header), Bytes("06 00 02 00  03 10 00 00  05 30 00 10  44 33 22 11"
+                                   "00 10 00 00 40 7f 00 00  00 80 01 00 00 00 00 00"));
+}
+
+TEST(WireFormat, WantZoneIsTheseBytes) {
+  const WantZoneHeader header{.frame = {.kind = FrameKind::kWantZone, .call_id = 0x1003},
+                              .bytes = 0x0102030405060708};
+  EXPECT_EQ(BytesOf(header), Bytes("07 00 00 00  03 10 00 00  08 07 06 05 04 03 02 01"));
+}
+
+TEST(WireFormat, RecallReturnAndLandedAreTheseBytes) {
+  const auto note = [](FrameKind kind) {
+    return BytesOf(ZoneNoteHeader{.frame = {.kind = kind}, .immediate = 0x10003005});
+  };
+  EXPECT_EQ(note(FrameKind::kRecallZone),
+            Bytes("08 00 00 00  00 00 00 00  05 30 00 10  00 00 00 00"));
+  EXPECT_EQ(note(FrameKind::kReturnZone),
+            Bytes("09 00 00 00  00 00 00 00  05 30 00 10  00 00 00 00"));
+  EXPECT_EQ(note(FrameKind::kLanded), Bytes("0a 00 00 00  00 00 00 00  05 30 00 10  00 00 00 00"));
+}
+
+TEST(WireFormat, LandingPrefixIsTheseBytes) {
+  EXPECT_EQ(BytesOf(LandingPrefix{.frame_bytes = 0x0102030405}),
+            Bytes("05 04 03 02 01 00 00 00") + std::string(56, '\0'));
+}
+
+TEST(WireFormat, TablesOfAttachmentsAreTheseBytes) {
+  EXPECT_EQ(BytesOf(AttachmentsHeader{.count = 3, .message_bytes = 0x1234}),
+            Bytes("03 00 00 00  34 12 00 00"));
+  EXPECT_EQ(BytesOf(AttachmentEntry{.bytes = 0x01020304, .field = 7}),
+            Bytes("04 03 02 01  07 00 00 00"));
+}
+
+TEST(WireFormat, FlagsAreTheseBits) {
+  std::string frame(8, '\xee');
+  WriteFrameHeader(reinterpret_cast<std::byte*>(frame.data()), FrameKind::kRequest,
+                   kFrameReplyZone | kFrameAttachments, 5, 0x1003);
+  EXPECT_EQ(frame, Bytes("01 03 05 00  03 10 00 00"));
+  WriteFrameHeader(reinterpret_cast<std::byte*>(frame.data()), FrameKind::kRequest, kFrameReplyZone,
+                   0, 1);
+  EXPECT_EQ(frame, Bytes("01 01 00 00  01 00 00 00"));
+  WriteFrameHeader(reinterpret_cast<std::byte*>(frame.data()), FrameKind::kResponse,
+                   kFrameAttachments, 0, 1);
+  EXPECT_EQ(frame, Bytes("02 02 00 00  01 00 00 00"));
+}
+
+TEST(WireFormat, ImmediatesHaveTheseBits) {
+  EXPECT_EQ(Immediate(5, 3).value(), 0x10003005u);
+  EXPECT_EQ(Immediate(0, 0).value(), 0x10000000u) << "never 0";
+  EXPECT_EQ(Immediate(4095, 65535).value(), 0x1fffffffu);
+  EXPECT_EQ(Immediate(0, 1).value(), 0x10001000u);
+  const Immediate read(0xabcdef12);
+  EXPECT_EQ(read.kind(), 0xau);
+  EXPECT_EQ(read.generation(), 0xbcdeu);
+  EXPECT_EQ(read.index(), 0xf12u);
+}
+
 // ---- The hello, read ----
 
 TEST(WireFormat, ReadsAHelloFieldByField) {
@@ -213,13 +277,13 @@ TEST(WireFormat, TakesARefusalItDoesNotKnowAsUnavailable) {
 
 TEST(WireFormat, NamesEveryDefectDifferently) {
   std::vector<std::string> names;
-  for (uint32_t defect = 0; defect <= 8; ++defect) {
+  for (uint32_t defect = 0; defect <= 12; ++defect) {
     names.emplace_back(FrameDefectName(static_cast<FrameDefect>(defect)));
     EXPECT_NE(names.back(), "unknown defect") << defect;
   }
   std::sort(names.begin(), names.end());
   EXPECT_EQ(std::unique(names.begin(), names.end()), names.end());
-  EXPECT_EQ(FrameDefectName(static_cast<FrameDefect>(9)), "unknown defect");
+  EXPECT_EQ(FrameDefectName(static_cast<FrameDefect>(13)), "unknown defect");
   EXPECT_EQ(FrameDefectName(static_cast<FrameDefect>(0xffffffff)), "unknown defect");
 }
 
