@@ -91,7 +91,7 @@ TEST(Options, BadSizesAreRefused) {
 }
 
 TEST(Options, WrongValuesNameTheOptionAndWhatIsAllowed) {
-  EXPECT_THAT(ErrorOf({"local", "--mode=fast"}), HasSubstr("latency throughput upload download"));
+  EXPECT_THAT(ErrorOf({"local", "--mode=fast"}), HasSubstr("latency throughput upload download beside"));
   EXPECT_THAT(ErrorOf({"local", "--form=x"}), HasSubstr("blocking callback"));
   EXPECT_THAT(ErrorOf({"local", "--poll=x"}), HasSubstr("busy adaptive event"));
   EXPECT_THAT(ErrorOf({"local", "--layer=x"}), HasSubstr("rpc endpoint"));

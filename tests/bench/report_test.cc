@@ -45,6 +45,7 @@ TEST(RatioToCeiling, DependsOnTheMode) {
   EXPECT_DOUBLE_EQ(RatioOf(Mode::kThroughput), 0.1);
   EXPECT_DOUBLE_EQ(RatioOf(Mode::kUpload), 0.1);
   EXPECT_DOUBLE_EQ(RatioOf(Mode::kDownload), 0.1);
+  EXPECT_DOUBLE_EQ(RatioOf(Mode::kBeside), 0.1);
 }
 
 TEST(RatioToCeiling, NeedsACeiling) {

@@ -166,15 +166,17 @@ TEST(RpcBenchRun, ServerKilledInTheMiddle) {
   EXPECT_THAT(run.err, HasSubstr("UNAVAILABLE"));
 }
 
-TEST(RpcBenchRun, PayloadOverTheSlotNamesTheLimit) {
+TEST(RpcBenchRun, PayloadsOverTheSlotGoThePayloadPath) {
   const std::string address = UniqueAddress("large");
   Background server({RpcBench(), "serve", "--listen=" + address, "--poll=event"});
   server.FirstLine();
-  for (const char* mode : {"--mode=upload", "--mode=download"}) {
-    CommandResult run =
-        RunCommand({RpcBench(), "run", "--target=" + address, mode, "--size=1M", "--poll=event"});
-    EXPECT_EQ(run.exit_code, 1) << mode;
-    EXPECT_THAT(run.err, HasSubstr("RESOURCE_EXHAUSTED")) << mode;
+  for (const char* mode : {"--mode=upload", "--mode=download", "--mode=beside"}) {
+    CommandResult run = RunCommand({RpcBench(), "run", "--target=" + address, mode, "--size=1M",
+                                    "--poll=event", "--seconds=0.2"});
+    EXPECT_EQ(run.exit_code, 0) << mode << run.err;
+    EXPECT_THAT(run.out, HasSubstr("GB/s")) << mode;
+    EXPECT_EQ(run.out.find("p99 beside by alone") != std::string::npos,
+              std::string(mode) == "--mode=beside");
   }
 }
 

@@ -113,7 +113,7 @@ as_user 8192
 has "RDMA is usable: $name"
 has "Locked memory is limited to 8 MiB: 14 connections"
 as_user 64
-has "RDMA is not usable: $name: the limit of locked memory, 65536 bytes, is below the 599040 of one"
+has "RDMA is not usable: $name: the limit of locked memory, 65536 bytes, is below the 582400 of one"
 
 ip link set dummy0 down
 diagnose 1 --json

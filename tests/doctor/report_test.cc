@@ -124,7 +124,7 @@ TEST(Report, UnlimitedIsNullInJson) {
   const json parsed = json::parse(ReportJson(Diagnose(HealthyRoce(), Family::kAny)));
   EXPECT_TRUE(parsed["host"]["memlock_bytes"].is_null());
   EXPECT_TRUE(parsed["host"]["connections_by_memlock"].is_null());
-  EXPECT_EQ(parsed["host"]["connection_bytes"], 599040);
+  EXPECT_EQ(parsed["host"]["connection_bytes"], 582400);
 }
 
 TEST(Report, SaysThatAllIsWell) {

@@ -170,8 +170,8 @@ TEST(Verdict, ReasonsHaveNamesOfTheirOwn) {
 }
 
 TEST(Verdict, AConnectionNeedsWhatItsOptionsSay) {
-  // 128 receive and 16 send slots of 4 KiB and a cache line each.
-  EXPECT_EQ(ConnectionBytes(), 144u * 4160u);
+  // 128 receive and 12 send slots of 4 KiB and a cache line each.
+  EXPECT_EQ(ConnectionBytes(), 140u * 4160u);
   HostFacts host;
   host.memlock_bytes = uint64_t{8} << 20;
   EXPECT_EQ(ConnectionsByMemlock(host), 14u);

@@ -113,7 +113,9 @@ TEST_F(Calls, ACallbackMayStartTheNextCall) {
 // Even one that can't be sent at all ends after StartUnary has returned.
 TEST_F(Calls, ACallbackNeverRunsInsideTheCallThatStartedIt) {
   StartServer();
-  auto stub = MakeStub();
+  ChannelOptions options;
+  options.endpoint.payload_bytes_max = 1;
+  auto stub = MakeStub(options);
   AsyncCall<trial::Text> first;
   AsyncCall<trial::Text> too_long;
   AsyncCall<trial::Text> cancelled;
