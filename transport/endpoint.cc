@@ -21,11 +21,15 @@ constexpr uint32_t kRepostBatchMax = 4;
 // Work requests in the send queue beside the frames.
 constexpr uint32_t kDrainMarkers = 1;
 constexpr uint32_t kProbes = 1;
+// What a READ that is a probe reads: the first bytes of the peer's probe memory, into those behind
+// them of ours.
+constexpr uint32_t kProbeBytes = 8;
 
-// A probe is an operation of no bytes that succeeds only when the peer's NIC answered, and that
-// the peer's process knows nothing of: no receive, no credit. A WRITE is the cheapest; where its
-// success says nothing of the peer only a READ will do. Keys of empty ones are not checked
-// (InfiniBand specification vol. 1, C9-88).
+// A probe is an operation that succeeds only when the peer's NIC answered, and that the peer's
+// process knows nothing of: no receive, no credit. A WRITE of no bytes is the cheapest, and its key
+// is not checked (InfiniBand specification vol. 1, C9-88); where its success says nothing of the
+// peer only a READ will do. That one is of eight bytes, because Soft-iWARP takes the length of an
+// empty READ from what it happens to send.
 Opcode ProbeOpcode(const Capabilities& can) {
   return can.error_tells_sender ? Opcode::kWrite : Opcode::kRead;
 }
@@ -51,8 +55,8 @@ Endpoint::~Endpoint() {
 
 size_t Endpoint::MemoryBytes(const EndpointOptions& options) {
   const size_t stride = size_t{options.slot_bytes} + kSlotColourBytes;
-  return options.ring_depth * stride        // receive slots
-         + options.send_slots() * stride    // send slots
+  return options.ring_depth * stride      // receive slots
+         + options.send_slots() * stride  // send slots
          + options.ring_depth * (sizeof(ScatterGatherEntry) + sizeof(RecvWorkRequest)) +
          sizeof(Endpoint);
 }
@@ -112,6 +116,11 @@ absl::Status Endpoint::Allocate(Device& device, CompletionQueue& queue) {
   probe_opcode_ = ProbeOpcode(device.capabilities());
   success_is_answer_ = device.capabilities().error_tells_sender;
   connecting_side_sends_first_ = device.capabilities().connecting_side_sends_first;
+  if (probe_opcode_ == Opcode::kRead) {
+    auto probe = domain_->AllocateMemory(2 * kProbeBytes, kAccessLocalWrite | kAccessRemoteRead);
+    if (!probe.ok()) return probe.status();
+    probe_region_ = *std::move(probe);
+  }
   auto queue_pair = domain_->CreateQueuePair(pair_options);
   if (!queue_pair.ok()) return queue_pair.status();
   queue_pair_ = *std::move(queue_pair);
@@ -142,6 +151,10 @@ ConnectOptions Endpoint::MakeConnectOptions(uint64_t epoch) const {
   hello.ring_depth = options_.ring_depth;
   hello.slot_bytes = options_.slot_bytes;
   hello.epoch = epoch;
+  if (probe_region_ != nullptr) {
+    hello.probe_address = probe_region_->address();
+    hello.probe_key = probe_region_->remote_key().value;
+  }
   ConnectOptions connect;
   connect.private_data = EncodeHello(hello);
   if (options_.detection_time > std::chrono::milliseconds::zero()) {
@@ -162,6 +175,7 @@ void Endpoint::Open(const Hello& peer, Side side) {
   if (options_.slot_frame_bytes_max != 0) {
     slot_frame_bytes_max_ = std::min<size_t>(frame_bytes_max_, options_.slot_frame_bytes_max);
   }
+  peer_probe_ = {peer.probe_address, RemoteKey{peer.probe_key}};
   state_ = State::kOpen;
   if (!connecting_side_sends_first_) return;
   if (side == Side::kConnecting) {
@@ -283,6 +297,12 @@ void Endpoint::PostProbe() {
   probe.wr_id = WorkRequestId::Probe(id_, sends_posted_, slots_used_).value();
   probe.opcode = probe_opcode_;
   probe.flags = kSendSignaled;
+  ScatterGatherEntry entry;
+  if (probe_region_ != nullptr && peer_probe_.address != 0) {
+    entry = {probe_region_->address() + kProbeBytes, kProbeBytes, probe_region_->local_key()};
+    probe.sg_list = {&entry, 1};
+    probe.remote = peer_probe_;
+  }
   if (absl::Status status = queue_pair_->PostSend({&probe, 1}); !status.ok()) {
     Break(status);
     return;

@@ -279,6 +279,7 @@ class Endpoint final : private PayloadPort {
   const uint32_t repost_batch_;     // Receives posted with one call.
   uint32_t inline_bytes_max_ = 0;
   Opcode probe_opcode_ = Opcode::kWrite;
+  RemoteTarget peer_probe_;
   bool success_is_answer_ = false;  // Capabilities::error_tells_sender.
   bool connecting_side_sends_first_ = false;
 
@@ -291,7 +292,8 @@ class Endpoint final : private PayloadPort {
   std::unique_ptr<MemoryRegion> receive_memory_;
   std::unique_ptr<std::byte, void (*)(void*)> send_memory_;
   std::unique_ptr<MemoryRegion> send_region_;
-  std::unique_ptr<PayloadPath> payload_;  // Null: never needed so far.
+  std::unique_ptr<MemoryRegion> probe_region_;  // Null: probes read nothing.
+  std::unique_ptr<PayloadPath> payload_;        // Null: never needed so far.
   std::unique_ptr<QueuePair> queue_pair_;
 
   Handler* handler_;

@@ -33,7 +33,8 @@ struct EndpointOptions {
   // 512 to 65536, a multiple of 64. Both sides must agree on nothing: each is told the other's.
   uint32_t slot_bytes = 4096;
   // Longest frame that goes into a slot, header included; a longer one goes by RDMA WRITE. 64 to
-  // slot_bytes; 0: slot_bytes, or the peer's if that is less. docs/performance.md has the crossover.
+  // slot_bytes; 0: slot_bytes, or the peer's if that is less. docs/performance.md has the
+  // crossover.
   uint32_t slot_frame_bytes_max = 0;
   // Sends posted with one doorbell at the most.
   uint32_t post_batch_max = 16;
@@ -45,9 +46,9 @@ struct EndpointOptions {
   // for an end.
   std::chrono::milliseconds detection_time{1000};
 
-  // Registered memory for messages that go by RDMA WRITE: what landed here and is not let go of yet,
-  // what may land, and what is being sent of messages without Buffers. Bytes. A message that does
-  // not fit gets RESOURCE_EXHAUSTED; one that would fit but for others waits for some seconds.
+  // Registered memory for messages that go by RDMA WRITE: what landed here and is not let go of
+  // yet, what may land, and what is being sent of messages without Buffers. Bytes. A message that
+  // does not fit gets RESOURCE_EXHAUSTED; one that would fit but for others waits for some seconds.
   uint64_t payload_bytes_max = uint64_t{4} << 30;
   // The same for all connections that share it, and BufferPools. Null: MemoryBudget::OfProcess().
   std::shared_ptr<MemoryBudget> process_budget = nullptr;

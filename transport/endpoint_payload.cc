@@ -154,8 +154,9 @@ bool Endpoint::RegisterInBackground(const Buffer& buffer) {
     const BufferBlock& block = *buffer.block();
     auto region = domain->RegisterMemory(block.bytes.data(), block.bytes.size(), kAccessLocalRead);
     auto made = std::make_shared<absl::StatusOr<Registration>>(
-        region.ok() ? absl::StatusOr<Registration>(Registration{block.memory, *std::move(region)})
-                    : region.status());
+        region.ok()
+            ? absl::StatusOr<Registration>(Registration{block.memory, domain, *std::move(region)})
+            : region.status());
     return [made, id = block.id](Endpoint& endpoint) {
       endpoint.payload_->sender.OnRegistered(id, std::move(*made));
     };

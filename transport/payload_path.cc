@@ -42,8 +42,7 @@ class DomainSource final : public BlockSource {
         access_(access) {}
 
   absl::StatusOr<Made> Make(size_t bytes) override {
-    auto region =
-        domain_->AllocateMemory(bytes, access_, /*prefault=*/bytes <= kPrefaultBytesMax);
+    auto region = domain_->AllocateMemory(bytes, access_, /*prefault=*/bytes <= kPrefaultBytesMax);
     if (!region.ok()) return region.status();
     auto memory = std::make_shared<DomainMemory>(owner_, domain_, *std::move(region));
     Made made;
@@ -77,11 +76,11 @@ PayloadPath::PayloadPath(PayloadPort& port, const Capabilities& can,
                                               options.connection_bytes_max),
                options.process_budget},
       // Windows open what the peer may write to; without them the whole block is open for good.
-      zones_(MakePool(kAccessLocalWrite |
-                          (can.memory_windows ? kAccessWindowBind : kAccessRemoteWrite),
-                      options.owner)),
+      zones_(MakePool(
+          kAccessLocalWrite | (can.memory_windows ? kAccessWindowBind : kAccessRemoteWrite),
+          options.owner)),
       copies_(can.memory_windows ? zones_ : MakePool(kAccessLocalWrite, options.owner)),
-      sender(port, *domain_, domain_id_, can, counters),
+      sender(port, domain_, domain_id_, can, counters),
       receiver(port, *domain_, zones_, copies_, options.process_budget, can, counters) {}
 
 PayloadPath::~PayloadPath() {

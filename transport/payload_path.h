@@ -35,9 +35,7 @@ class PayloadPath {
   BlockPool& staging() { return *copies_; }
   const std::shared_ptr<BlockPool>& zones() { return zones_; }
   const std::shared_ptr<ProtectionDomain>& domain() { return domain_; }
-  uint64_t bytes() const {
-    return zones_->bytes() + (copies_ == zones_ ? 0 : copies_->bytes());
-  }
+  uint64_t bytes() const { return zones_->bytes() + (copies_ == zones_ ? 0 : copies_->bytes()); }
 
  private:
   std::shared_ptr<BlockPool> MakePool(AccessFlags access, std::shared_ptr<const void> owner) const;

@@ -23,8 +23,8 @@ class PayloadPort {
   // Posts one of the payload path's own work requests, signalled, and returns the count of sends up
   // to and with it: it is over when OnRetired says that so many are. REQUIRES: CanPost(credit).
   virtual uint32_t Post(SendWorkRequest& request, bool credit) = 0;
-  // Sends a frame of `bytes` whose header is written here, now or as soon as there is room; order is
-  // kept. `frame` is copied.
+  // Sends a frame of `bytes` whose header is written here, now or as soon as there is room; order
+  // is kept. `frame` is copied.
   virtual void SendNote(FrameKind kind, uint32_t call_id, const void* frame, size_t bytes) = 0;
   virtual void OnDefect(FrameDefect defect) = 0;
 
@@ -41,10 +41,10 @@ class PayloadPort {
 struct PayloadCounters {
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
-  uint64_t bytes_copied = 0;   // By the library, beside what the device does.
-  uint64_t zones_asked = 0;    // Messages that waited a round trip for a zone.
+  uint64_t bytes_copied = 0;  // By the library, beside what the device does.
+  uint64_t zones_asked = 0;   // Messages that waited a round trip for a zone.
   uint64_t zones_granted = 0;
-  uint64_t memory_bytes = 0;   // Registered now, used or not.
+  uint64_t memory_bytes = 0;  // Registered now, used or not.
 };
 
 }  // namespace verbena

@@ -47,7 +47,7 @@ PayloadReceiver::Zone* PayloadReceiver::Find(uint32_t immediate) {
   return zone.state == State::kGranted || zone.state == State::kRecalled ? &zone : nullptr;
 }
 
-PayloadReceiver::Zone* PayloadReceiver::Open(Buffer block, ZoneGrant* grant) {
+PayloadReceiver::Zone* PayloadReceiver::Open(Buffer block, Buffer copy, ZoneGrant* grant) {
   if (!port_.CanPost(/*credit=*/false)) return nullptr;
   if (free_zones_.empty()) {
     if (zones_.size() == Immediate::kZonesMax) return nullptr;
@@ -83,6 +83,7 @@ PayloadReceiver::Zone* PayloadReceiver::Open(Buffer block, ZoneGrant* grant) {
     zone.bound = true;
   }
   zone.block = std::move(block);
+  zone.copy = std::move(copy);
   zone.state = State::kGranted;
   return &zone;
 }
@@ -137,6 +138,7 @@ void PayloadReceiver::OnRetired(uint32_t count) {
 void PayloadReceiver::FinishClose(Zone& zone) {
   if (zone.deliver) Deliver(zone);
   zone.block = Buffer();
+  zone.copy = Buffer();
   zone.state = State::kFree;
   ++zone.generation;
   free_zones_.push_back(IndexOf(zone));
@@ -166,14 +168,9 @@ void PayloadReceiver::Deliver(Zone& zone) {
   counters_.bytes_received += prefix.frame_bytes;
   if (!windows_) {
     // The peer can write to the block still.
-    absl::StatusOr<Buffer> copy = copies_->Take(frame.size());
-    if (!copy.ok()) {
-      denied_.push_back({LandedCallId(zone), copy.status()});
-      return;
-    }
-    std::memcpy(copy->data(), frame.data(), frame.size());
+    std::memcpy(zone.copy.data(), frame.data(), frame.size());
     counters_.bytes_copied += frame.size();
-    frame = *std::move(copy);
+    frame = zone.copy.Slice(0, frame.size());
   }
   landed_.push_back({std::move(frame)});
 }
@@ -219,37 +216,44 @@ FrameDefect PayloadReceiver::OnWantZone(uint32_t call_id, uint64_t bytes) {
   return FrameDefect::kNone;
 }
 
+absl::StatusOr<Buffer> PayloadReceiver::TakeCopy(uint32_t size_class) {
+  if (windows_) return Buffer();
+  return copies_->Take(SizeOfClass(size_class));
+}
+
 // True: it is granted or denied.
 bool PayloadReceiver::TryWant(Want& want) {
   if (want.making || !port_.CanPost(/*credit=*/false)) return false;
-  if (Buffer block = pool_->TakeUnused(want.size_class); block.block() != nullptr) {
-    GrantWanted(want, std::move(block));
-    return true;
-  }
-  bool ever = true;
-  absl::Status room = pool_->CheckRoom(want.size_class, &ever);
-  if (!room.ok()) {
-    pool_->Trim();  // Unused blocks of other sizes.
-    room = pool_->CheckRoom(want.size_class, &ever);
-  }
-  if (!room.ok()) {
-    if (ever && (want.since_ns == 0 || now_ns_ - want.since_ns < kMemoryWaitNs)) {
-      GiveWay();
+  absl::StatusOr<Buffer> block = pool_->TakeUnused(want.size_class);
+  if (block->block() == nullptr) {
+    bool ever = true;
+    absl::Status room = pool_->CheckRoom(want.size_class, &ever);
+    if (!room.ok()) {
+      pool_->Trim();  // Unused blocks of other sizes.
+      room = pool_->CheckRoom(want.size_class, &ever);
+    }
+    if (!room.ok()) return WaitOrDeny(want, std::move(room), ever);
+    if (SizeOfClass(want.size_class) > kMakeHereBytesMax &&
+        port_.MakeInBackground(want.size_class)) {
+      want.making = true;
       return false;
     }
-    denied_.push_back({want.call_id, std::move(room)});
-    return true;
+    block = pool_->Make(want.size_class);
+    if (!block.ok()) return WaitOrDeny(want, block.status(), /*ever=*/false);
   }
-  if (SizeOfClass(want.size_class) > kMakeHereBytesMax && port_.MakeInBackground(want.size_class)) {
-    want.making = true;
+  absl::StatusOr<Buffer> copy = TakeCopy(block->block()->size_class);
+  if (!copy.ok()) return WaitOrDeny(want, copy.status(), /*ever=*/true);
+  GrantWanted(want, *std::move(block), *std::move(copy));
+  return true;
+}
+
+// True: denied.
+bool PayloadReceiver::WaitOrDeny(const Want& want, absl::Status why, bool ever) {
+  if (ever && (want.since_ns == 0 || now_ns_ - want.since_ns < kMemoryWaitNs)) {
+    GiveWay();
     return false;
   }
-  absl::StatusOr<Buffer> block = pool_->Make(want.size_class);
-  if (!block.ok()) {
-    denied_.push_back({want.call_id, block.status()});
-    return true;
-  }
-  GrantWanted(want, *std::move(block));
+  denied_.push_back({want.call_id, std::move(why)});
   return true;
 }
 
@@ -272,10 +276,10 @@ void PayloadReceiver::OnBlockMade(uint32_t size_class, absl::StatusOr<Buffer> bl
   if (TryWant(*want)) wants_.erase(want);
 }
 
-void PayloadReceiver::GrantWanted(const Want& want, Buffer block) {
+void PayloadReceiver::GrantWanted(const Want& want, Buffer block, Buffer copy) {
   const uint32_t size_class = block.block()->size_class;
   ZoneGrant grant;
-  if (Open(std::move(block), &grant) == nullptr) {
+  if (Open(std::move(block), std::move(copy), &grant) == nullptr) {
     denied_.push_back(
         {want.call_id, absl::ResourceExhaustedError(absl::StrCat(
                            "the connection has all the zones it takes, ", Immediate::kZonesMax))});
@@ -322,7 +326,9 @@ void PayloadReceiver::Regrant() {
       Buffer block = pool_->TakeUnused(ahead.size_class);
       if (block.block() == nullptr || block.block()->size_class != ahead.size_class) break;
       ZoneGrant grant;
-      if (Open(std::move(block), &grant) == nullptr) return;
+      absl::StatusOr<Buffer> copy = TakeCopy(ahead.size_class);
+      if (!copy.ok()) break;  // Who asks will wait for it.
+      if (Open(std::move(block), *std::move(copy), &grant) == nullptr) return;
       ++ahead.granted;
       --ahead_missing_;
       SendZone(0, grant);
@@ -404,7 +410,10 @@ std::optional<ZoneGrant> PayloadReceiver::ExpectResponse(uint64_t bytes) {
     block = *std::move(made);
   }
   ZoneGrant grant;
-  if (Open(std::move(block), &grant) == nullptr) return std::nullopt;
+  absl::StatusOr<Buffer> copy = TakeCopy(size_class);
+  if (!copy.ok() || Open(std::move(block), *std::move(copy), &grant) == nullptr) {
+    return std::nullopt;
+  }
   Ahead& ahead = AheadOf(size_class);
   if (ahead.granted < ahead.wanted) {
     --ahead_missing_;

@@ -111,6 +111,7 @@ class PayloadReceiver {
   enum class State : uint8_t { kFree, kGranted, kRecalled, kClosing };
   struct Zone {
     Buffer block;
+    Buffer copy;                           // Without windows: where what lands will be copied to.
     std::unique_ptr<MemoryWindow> window;  // Goes before the block.
     State state = State::kFree;
     bool deliver = false;  // kClosing: somebody waits for what landed.
@@ -138,11 +139,14 @@ class PayloadReceiver {
   Zone* Find(uint32_t immediate);
   uint32_t IndexOf(const Zone& zone) const { return static_cast<uint32_t>(&zone - zones_.data()); }
   // Opens a zone for the peer. Null: not now.
-  Zone* Open(Buffer block, ZoneGrant* grant);
+  Zone* Open(Buffer block, Buffer copy, ZoneGrant* grant);
+  // Without windows: memory for the copy of what lands in a zone of this class. Empty with them.
+  absl::StatusOr<Buffer> TakeCopy(uint32_t size_class);
   void SendZone(uint32_t call_id, const ZoneGrant& grant);
   bool TryWant(Want& want);
+  bool WaitOrDeny(const Want& want, absl::Status why, bool ever);
   void RetryWants();
-  void GrantWanted(const Want& want, Buffer block);
+  void GrantWanted(const Want& want, Buffer block, Buffer copy);
   void Close(Zone& zone, bool deliver);
   void PostCloses();
   void FinishClose(Zone& zone);

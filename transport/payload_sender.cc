@@ -23,16 +23,14 @@ constexpr int64_t kFramesDue = 64;
 uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) & ~(to - 1); }
 
 // Whether `count` is among the first `retired`, both counted modulo 2^32.
-bool IsOver(uint32_t count, uint32_t retired) {
-  return static_cast<int32_t>(retired - count) >= 0;
-}
+bool IsOver(uint32_t count, uint32_t retired) { return static_cast<int32_t>(retired - count) >= 0; }
 
 }  // namespace
 
-PayloadSender::PayloadSender(PayloadPort& port, ProtectionDomain& domain, uint64_t domain_id,
-                             const Capabilities& can, PayloadCounters& counters)
+PayloadSender::PayloadSender(PayloadPort& port, std::shared_ptr<ProtectionDomain> domain,
+                             uint64_t domain_id, const Capabilities& can, PayloadCounters& counters)
     : port_(port),
-      domain_(domain),
+      domain_(std::move(domain)),
       domain_id_(domain_id),
       write_with_imm_(can.write_with_imm),
       counters_(counters) {}
@@ -89,13 +87,14 @@ absl::StatusOr<bool> PayloadSender::FindKeys(Transfer& transfer) {
     }
     Registration& made = registrations_[block->id];
     made.memory = block->memory;
+    made.domain = domain_;
     if (block->bytes.size() > kRegisterHereBytesMax &&
         port_.RegisterInBackground(Piece(transfer, i))) {
       complete = false;
       continue;
     }
     auto region =
-        domain_.RegisterMemory(block->bytes.data(), block->bytes.size(), kAccessLocalRead);
+        domain_->RegisterMemory(block->bytes.data(), block->bytes.size(), kAccessLocalRead);
     if (!region.ok()) {
       registrations_.erase(block->id);
       return region.status();
@@ -267,9 +266,8 @@ void PayloadSender::PostChunk(Transfer& transfer) {
   const uint64_t bytes = std::min(chunk_bytes(), piece.size() - transfer.piece_done);
   const bool last = IsLastChunk(transfer);
   const ZoneGrant& zone = transfer.zone;
-  const ScatterGatherEntry entry = {
-      reinterpret_cast<uint64_t>(piece.data()) + transfer.piece_done, static_cast<uint32_t>(bytes),
-      transfer.keys[transfer.piece]};
+  const ScatterGatherEntry entry = {reinterpret_cast<uint64_t>(piece.data()) + transfer.piece_done,
+                                    static_cast<uint32_t>(bytes), transfer.keys[transfer.piece]};
   SendWorkRequest request;
   request.sg_list = {&entry, 1};
   request.remote = {zone.address + transfer.remote_offset, RemoteKey{zone.remote_key}};

@@ -10,10 +10,10 @@
 //                                                  others took the zones -> kZone
 //   kOnTheWay   the completion of what was posted  it comes              -> over
 //
-// Messages that are sent at the same time take turns of kTurnBytes, so a short one does not wait for a
-// long one; and only a bounded number of bytes is in the send queue, so small frames do not, too. A
-// message takes its zone when it has its first turn, and the one that came back last: of many zones
-// only as many are in use, and in the caches, as the peer's pace asks for.
+// Messages that are sent at the same time take turns of kTurnBytes, so a short one does not wait
+// for a long one; and only a bounded number of bytes is in the send queue, so small frames do not,
+// too. A message takes its zone when it has its first turn, and the one that came back last: of
+// many zones only as many are in use, and in the caches, as the peer's pace asks for.
 //
 // Threads: the poller's. Lifetime: the endpoint's; destroyed when the queue pair is drained, since
 // the device may read from what is on the way.
@@ -48,13 +48,15 @@ struct OutgoingFrame {
 
 // Memory registered for one connection.
 struct Registration {
-  std::shared_ptr<BlockMemory> memory;  // Goes after the region.
+  // Both go after the region, which may be the last thing of a connection that somebody holds.
+  std::shared_ptr<BlockMemory> memory;
+  std::shared_ptr<ProtectionDomain> domain;
   std::unique_ptr<MemoryRegion> region;
 };
 
 class PayloadSender {
  public:
-  PayloadSender(PayloadPort& port, ProtectionDomain& domain, uint64_t domain_id,
+  PayloadSender(PayloadPort& port, std::shared_ptr<ProtectionDomain> domain, uint64_t domain_id,
                 const Capabilities& can, PayloadCounters& counters);
   ~PayloadSender();
 
@@ -92,14 +94,15 @@ class PayloadSender {
     bytes_since_frame_ = 0;
   }
 
-  // Bytes of one WRITE, and of one step of the poller: what a frame may have to wait for. While there
-  // are such frames a short one: 16 KiB take 1.5 us in memory at 11 GB/s, or at 100 Gbit/s. Else one long enough that what a chunk costs beside its bytes is nothing.
+  // Bytes of one WRITE, and of one step of the poller: what a frame may have to wait for. While
+  // there are such frames a short one: 16 KiB take 1.5 us in memory at 11 GB/s, or at 100 Gbit/s.
+  // Else one long enough that what a chunk costs beside its bytes is nothing.
   static constexpr uint64_t kChunkBytes = 256 * 1024;
   static constexpr uint64_t kChunkBesideFramesBytes = 16 * 1024;
   // There are such frames when the last is no more bytes ago than this: some milliseconds.
   static constexpr uint64_t kFramesLatelyBytes = uint64_t{32} << 20;
-  // Chunks in the send queue. A frame on the wire waits for all; and the fastest link needs a few to
-  // be busy all the time.
+  // Chunks in the send queue. A frame on the wire waits for all; and the fastest link needs a few
+  // to be busy all the time.
   static constexpr uint64_t kWindowChunks = 4;
   // Bytes of one message before the next has its turn.
   static constexpr uint64_t kTurnBytes = 4 * kChunkBytes;
@@ -108,12 +111,12 @@ class PayloadSender {
   enum class State { kKeys, kZone, kSending };
   struct Transfer {
     OutgoingFrame frame;
-    ZoneGrant zone;               // Immediate 0: none yet.
+    ZoneGrant zone;  // Immediate 0: none yet.
     State state = State::kKeys;
-    size_t piece = 0;             // The next bytes to send: of the head (0) or an attachment,
-    uint64_t piece_done = 0;      // from here on,
-    uint64_t remote_offset = 0;   // to here in the zone.
-    uint32_t last_posted = 0;     // Count of sends with the last chunk.
+    size_t piece = 0;            // The next bytes to send: of the head (0) or an attachment,
+    uint64_t piece_done = 0;     // from here on,
+    uint64_t remote_offset = 0;  // to here in the zone.
+    uint32_t last_posted = 0;    // Count of sends with the last chunk.
     bool posted = false;
     bool announced = false;
     absl::InlinedVector<LocalKey, 5> keys;  // Of the pieces.
@@ -144,7 +147,7 @@ class PayloadSender {
   void PostChunk(Transfer& transfer);
 
   PayloadPort& port_;
-  ProtectionDomain& domain_;
+  const std::shared_ptr<ProtectionDomain> domain_;
   const uint64_t domain_id_;
   const bool write_with_imm_;
   PayloadCounters& counters_;
@@ -160,7 +163,8 @@ class PayloadSender {
     uint32_t count;
     uint32_t bytes;
   };
-  std::vector<InQueue> in_queue_;  // Chunks that are posted and not over; those before the first are.
+  std::vector<InQueue>
+      in_queue_;  // Chunks that are posted and not over; those before the first are.
   size_t in_queue_first_ = 0;
   uint64_t bytes_in_queue_ = 0;
   int64_t frames_ = 0;  // Less the messages that were sent.

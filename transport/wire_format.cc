@@ -119,16 +119,22 @@ PrivateData EncodeHello(const Hello& hello) { return Encode(hello); }
 PrivateData EncodeRefusal(const Refusal& refusal) { return Encode(refusal); }
 
 absl::StatusOr<Hello> DecodeHello(std::span<const std::byte> private_data) {
+  // These two come first in every version, whatever follows.
+  struct {
+    uint32_t magic;
+    uint16_t version;
+  } first;
   Hello hello;
-  if (!Decode(private_data, &hello) || hello.magic != kWireMagic) {
+  if (!Decode(private_data, &first) || first.magic != kWireMagic ||
+      (first.version == kWireVersion && !Decode(private_data, &hello))) {
     return absl::InvalidArgumentError(
         "the peer does not speak Verbena's protocol: check that the address is a Verbena server's");
   }
-  if (hello.version != kWireVersion) {
+  if (first.version != kWireVersion) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the peer speaks version ", hello.version, " of the wire protocol and this ",
+        absl::StrCat("the peer speaks version ", first.version, " of the wire protocol and this ",
                      "side version ", kWireVersion, ": update the ",
-                     hello.version < kWireVersion ? "peer" : "program on this side"));
+                     first.version < kWireVersion ? "peer" : "program on this side"));
   }
   if (hello.reserved0 != 0 || hello.reserved1 != 0) {
     return absl::InvalidArgumentError("the peer's hello has reserved bits set");
@@ -259,8 +265,7 @@ FrameDefect ValidateBody(std::span<const std::byte> frame, bool landed) {
 FrameBody::FrameBody(std::span<const std::byte> frame, bool landed)
     : frame_(frame), alignment_(landed ? kLandedAlignment : 1) {
   const auto header = ReadAt<FrameHeader>(frame, 0);
-  size_t at =
-      header.kind == FrameKind::kRequest ? sizeof(RequestHeader) : sizeof(ResponseHeader);
+  size_t at = header.kind == FrameKind::kRequest ? sizeof(RequestHeader) : sizeof(ResponseHeader);
   if ((header.flags & kFrameReplyZone) != 0) {
     if (frame.size() - at < sizeof(ZoneGrant)) return;
     has_reply_zone_ = true;

@@ -36,9 +36,12 @@ struct Hello {
   uint32_t ring_depth = 0;  // Receives that I have posted: your first credits.
   uint32_t slot_bytes = 0;  // Longest frame that I take.
   uint64_t epoch = 0;       // Chosen anew per connection: tells a reconnection from a stale peer.
-  uint64_t reserved1 = 0;
+  // Eight bytes of mine that a probe may READ, and their key; or 0.
+  uint64_t probe_address = 0;
+  uint32_t probe_key = 0;
+  uint32_t reserved1 = 0;
 };
-static_assert(sizeof(Hello) == 32 && sizeof(Hello) <= kPrivateDataBytesMax);
+static_assert(sizeof(Hello) == 40 && sizeof(Hello) <= kPrivateDataBytesMax);
 
 // Docs section 2.1. Private data of a rejection.
 struct Refusal {

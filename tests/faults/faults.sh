@@ -191,12 +191,8 @@ expect_lost_in_time() {
   expect client last_lost_ms -le $((DETECTION_MS + SLACK_MS))
 }
 
-# expect_unharmed: no call of the client has failed. Of Soft-iWARP nobody can expect it: its driver
-# ends a connection when a probe comes while it is sending (docs/testing_in_a_vm.md), which takes a
-# moment of silence, as a busy machine has.
-expect_unharmed() {
-  [[ "$VERBENA_TEST_DEVICE" == siw* ]] || expect client unavailable -eq 0
-}
+# expect_unharmed: no call of the client has failed.
+expect_unharmed() { expect client unavailable -eq 0; }
 
 # expect_recovery: once nothing is in the way, an attempt that cannot succeed any more may be under
 # way still, and the longest time of waiting follows.

@@ -40,10 +40,11 @@ PrivateData PrivateBytes(const std::string& bytes) {
   return data;
 }
 
-// Section 2: magic VRBN, version 1, ring 128, slots of 4096, epoch 0x1122334455667788.
+// Section 2: magic VRBN, version 1, ring 128, slots of 4096, epoch 0x1122334455667788, probe at
+// 0x7f00aabbccdd1000 with key 0x01020304.
 constexpr char kHello[] =
     "56 52 42 4e  01 00  00 00  80 00 00 00  00 10 00 00  88 77 66 55 44 33 22 11"
-    "00 00 00 00 00 00 00 00";
+    "00 10 dd cc bb aa 00 7f  04 03 02 01  00 00 00 00";
 
 std::string HelloBytes() { return Bytes(kHello); }
 
@@ -62,6 +63,8 @@ TEST(WireFormat, HelloIsTheseBytes) {
   hello.ring_depth = 128;
   hello.slot_bytes = 4096;
   hello.epoch = 0x1122334455667788;
+  hello.probe_address = 0x7f00aabbccdd1000;
+  hello.probe_key = 0x01020304;
   EXPECT_EQ(BytesOf(EncodeHello(hello)), HelloBytes());
 }
 
@@ -195,12 +198,12 @@ TEST(WireFormat, ReadsAHelloThatTheWirePadded) {
   std::string padded = HelloBytes();
   padded.resize(kPrivateDataBytesMax, '\0');
   EXPECT_THAT(DecodeHello(PrivateBytes(padded).span()), IsOk());
-  padded.back() = '\x7f';  // "Bytes past 32 are ignored."
+  padded.back() = '\x7f';  // "Bytes past 40 are ignored."
   EXPECT_THAT(DecodeHello(PrivateBytes(padded).span()), IsOk());
 }
 
 TEST(WireFormat, RefusesAHelloThatIsCutAnywhere) {
-  for (size_t size = 0; size < 32; ++size) {
+  for (size_t size = 0; size < 40; ++size) {
     EXPECT_THAT(DecodeHello(PrivateBytes(HelloBytes().substr(0, size)).span()),
                 Is(absl::StatusCode::kInvalidArgument, "does not speak Verbena's protocol"))
         << size;
@@ -225,7 +228,7 @@ TEST(WireFormat, SaysWhichSideToUpdateWhenVersionsDiffer) {
 TEST(WireFormat, RefusesAHelloWithReservedBits) {
   EXPECT_THAT(DecodeHello(HelloWith(6, "01 00").span()),
               Is(absl::StatusCode::kInvalidArgument, "reserved bits"));
-  EXPECT_THAT(DecodeHello(HelloWith(31, "80").span()),
+  EXPECT_THAT(DecodeHello(HelloWith(39, "80").span()),
               Is(absl::StatusCode::kInvalidArgument, "reserved bits"));
 }
 
