@@ -151,6 +151,8 @@ size_t PayloadSender::FindGranted(uint64_t bytes) const {
   size_t best = granted_.size();
   for (size_t i = granted_.size(); i-- > 0;) {
     if (granted_[i].length < bytes || granted_[i].length > most) continue;
+    // Of the message's own size class, or nearly: none is better.
+    if (granted_[i].length <= bytes + bytes / 8) return i;
     if (best == granted_.size() || granted_[i].length < granted_[best].length) best = i;
   }
   return best;
