@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The same over a TCP socket, as one would write it without a framework:
-// tcp receive PORT | tcp send PORT [MiB] [rounds]
+// tcp receive PORT | tcp send PORT [MiB] [rounds]        a port of 0: whichever is free
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -56,7 +56,10 @@ int Receive(const sockaddr_in& address) {
     std::perror("listen");
     return 1;
   }
-  std::printf("Listening. Stop with Ctrl-C.\n");
+  sockaddr_in bound{};
+  socklen_t bound_bytes = sizeof(bound);
+  getsockname(listener, reinterpret_cast<sockaddr*>(&bound), &bound_bytes);
+  std::printf("Listening at port %d. Stop with Ctrl-C.\n", ntohs(bound.sin_port));
   std::fflush(stdout);
   std::vector<std::byte> content;
   while (true) {
