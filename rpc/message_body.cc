@@ -42,6 +42,11 @@ absl::Status OutgoingBody::Check() const {
         absl::StrCat("the message has ", message_bytes, " bytes, and Protobuf's limit is ",
                      kMessageBytesMax, ": send what is long as attachments"));
   }
+  if (attachments.size() > kAttachmentsMax) {
+    return absl::ResourceExhaustedError(absl::StrCat(attachments.size(),
+                                                     " attachments, and one message has at most ",
+                                                     kAttachmentsMax, ": join some"));
+  }
   for (const Attachment& attachment : attachments) {
     if (attachment.buffer.size() > std::numeric_limits<uint32_t>::max()) {
       return absl::ResourceExhaustedError(
@@ -115,8 +120,8 @@ absl::Status ReadBody(Endpoint& endpoint, std::span<const std::byte> frame, cons
     return absl::InvalidArgumentError("not a message of the expected type");
   }
   Buffer copied;
-  const size_t first = static_cast<size_t>(body.message().data() - frame.data()) +
-                       body.message().size();
+  const size_t first =
+      static_cast<size_t>(body.message().data() - frame.data()) + body.message().size();
   if (landed == nullptr && body.attachment_count() != 0 && first < frame.size()) {
     // The slot is used again: the attachments, which follow each other to its end, move at once.
     absl::StatusOr<Buffer> memory = endpoint.TakeStaging(frame.size() - first);
@@ -133,7 +138,8 @@ absl::Status ReadBody(Endpoint& endpoint, std::span<const std::byte> frame, cons
     }
     Buffer buffer;
     if (bytes != 0) {
-      buffer = landed != nullptr ? landed->Slice(offset, bytes) : copied.Slice(offset - first, bytes);
+      buffer =
+          landed != nullptr ? landed->Slice(offset, bytes) : copied.Slice(offset - first, bytes);
     }
     if (bytes != 0 && bytes <= memory.size()) {
       std::memcpy(memory.data(), buffer.data(), bytes);

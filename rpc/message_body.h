@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The body of a request or response on its way out and in: the message, its attachments, and where
-// they are in a slot or in a zone (docs/wire_protocol.md, section 3). The only code that lays it out.
+// they are in a slot or in a zone (docs/wire_protocol.md, section 3). The only code that lays it
+// out.
 //
 // Threads: the poller's.
 
@@ -28,7 +29,7 @@ struct OutgoingBody {
   AttachmentList attachments;
   std::optional<ZoneGrant> reply_zone;
 
-  // What the message can't be sent for: over Protobuf's limit, or an attachment over 4 GiB.
+  // What the message can't be sent for: over Protobuf's limit, an attachment over 4 GiB, too many.
   absl::Status Check() const;
   uint8_t flags() const;
   // Bytes between the header and the message.
@@ -57,10 +58,10 @@ inline std::byte* FrameOf(OutgoingFrame& frame) {
 inline uint64_t ZoneBytesFor(uint64_t response_bytes) { return response_bytes + 1024; }
 
 // Reads a body that came: parses `message`, gives its fields their attachments and `others` the
-// rest. `landed`: the memory that `frame` is in, when it came by RDMA WRITE; attachments refer to it.
-// Those that came in a slot are copied, which `*bytes_copied` counts; so are those that fit into
-// `memory`, one behind the other, and refer to it then.
-// Errors: INVALID_ARGUMENT (no message of this type), RESOURCE_EXHAUSTED.
+// rest. `landed`: the memory that `frame` is in, when it came by RDMA WRITE; attachments refer to
+// it. Those that came in a slot are copied, which `*bytes_copied` counts; so are those that fit
+// into `memory`, one behind the other, and refer to it then. Errors: INVALID_ARGUMENT (no message
+// of this type), RESOURCE_EXHAUSTED.
 absl::Status ReadBody(Endpoint& endpoint, std::span<const std::byte> frame, const Buffer* landed,
                       const Codec& codec, void* message, AttachmentList* others,
                       uint64_t* bytes_copied, std::span<std::byte> memory = {});

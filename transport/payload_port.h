@@ -37,6 +37,11 @@ class PayloadPort {
   ~PayloadPort() = default;
 };
 
+// Whether the send with this count is over when `retired` are; both are counted modulo 2^32.
+inline bool IsRetired(uint32_t count, uint32_t retired) {
+  return static_cast<int32_t>(retired - count) >= 0;
+}
+
 // Counted since the connection was made, but for the last.
 struct PayloadCounters {
   uint64_t bytes_sent = 0;

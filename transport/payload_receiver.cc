@@ -16,8 +16,6 @@ namespace {
 // Making a block pins pages, which is slow; a smaller one is made at once.
 constexpr size_t kMakeHereBytesMax = 256 * 1024;
 
-bool IsOver(uint32_t count, uint32_t retired) { return static_cast<int32_t>(retired - count) >= 0; }
-
 }  // namespace
 
 PayloadReceiver::PayloadReceiver(PayloadPort& port, ProtectionDomain& domain,
@@ -127,7 +125,7 @@ void PayloadReceiver::PostCloses() {
 void PayloadReceiver::OnRetired(uint32_t count) {
   while (!closing_.empty()) {
     Zone& zone = zones_[closing_.front()];
-    if (zone.bound && !(zone.close_posted && IsOver(zone.close_count, count))) break;
+    if (zone.bound && !(zone.close_posted && IsRetired(zone.close_count, count))) break;
     zone.bound = false;
     closing_.erase(closing_.begin());
     FinishClose(zone);

@@ -31,7 +31,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "verbena/transport/block_pool.h"
 #include "verbena/transport/capabilities.h"

@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "glog/logging.h"
-
 namespace verbena {
 namespace {
 
@@ -21,9 +18,6 @@ constexpr size_t kInQueueSlack = 64;
 constexpr int64_t kFramesDue = 64;
 
 uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) & ~(to - 1); }
-
-// Whether `count` is among the first `retired`, both counted modulo 2^32.
-bool IsOver(uint32_t count, uint32_t retired) { return static_cast<int32_t>(retired - count) >= 0; }
 
 }  // namespace
 
@@ -300,7 +294,7 @@ void PayloadSender::PostChunk(Transfer& transfer) {
 }
 
 void PayloadSender::OnRetired(uint32_t count) {
-  while (in_queue_first_ < in_queue_.size() && IsOver(in_queue_[in_queue_first_].count, count)) {
+  while (in_queue_first_ < in_queue_.size() && IsRetired(in_queue_[in_queue_first_].count, count)) {
     bytes_in_queue_ -= in_queue_[in_queue_first_++].bytes;
   }
   if (in_queue_first_ == in_queue_.size() || in_queue_first_ >= kInQueueSlack) {
@@ -308,7 +302,7 @@ void PayloadSender::OnRetired(uint32_t count) {
     in_queue_first_ = 0;
   }
   std::erase_if(on_the_way_, [&](Transfer* transfer) {
-    if (!IsOver(transfer->last_posted, count)) return false;
+    if (!IsRetired(transfer->last_posted, count)) return false;
     Free(transfer);
     return true;
   });

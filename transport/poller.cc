@@ -194,6 +194,9 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Poller::CreateEndpoint(
   servicing_.reserve(entries_.size());
   idle_list_.reserve(entries_.size());
   idling_.reserve(entries_.size());
+  going_on_.reserve(entries_.size());
+  tended_.reserve(entries_.size());
+  tending_.reserve(entries_.size());
   StartLooking(**endpoint);
   return endpoint;
 }

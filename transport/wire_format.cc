@@ -280,7 +280,10 @@ FrameBody::FrameBody(std::span<const std::byte> frame, bool landed)
   if (frame.size() - at < sizeof(AttachmentsHeader)) return;
   const auto attachments = ReadAt<AttachmentsHeader>(frame, at);
   at += sizeof(AttachmentsHeader);
-  if ((frame.size() - at) / sizeof(AttachmentEntry) < attachments.count) return;
+  if (attachments.count > kAttachmentsMax ||
+      (frame.size() - at) / sizeof(AttachmentEntry) < attachments.count) {
+    return;
+  }
   const size_t message_at = at + size_t{attachments.count} * sizeof(AttachmentEntry);
   if (frame.size() - message_at < attachments.message_bytes || attachments.count == 0) return;
   message_ = frame.subspan(message_at, attachments.message_bytes);

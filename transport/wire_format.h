@@ -177,6 +177,9 @@ struct AttachmentEntry {
 };
 static_assert(sizeof(AttachmentsHeader) == 8 && sizeof(AttachmentEntry) == 8);
 
+// Attachments of one message. What the table of so many costs a receiver is bounded, too: 32 MiB.
+inline constexpr uint32_t kAttachmentsMax = 1u << 20;
+
 // Attachments in a zone begin at multiples of this, counted from the frame; in a slot they follow
 // each other.
 inline constexpr size_t kLandedAlignment = 64;

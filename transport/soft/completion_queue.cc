@@ -139,6 +139,7 @@ absl::Status SoftCompletionQueue::Reserve(uint32_t entries) {
 
 void SoftCompletionQueue::AddQueuePair(SoftQueuePair* queue_pair) {
   AddOnce(&queue_pairs_, queue_pair);
+  stalled_.reserve(queue_pairs_.size());  // Stalling is the data path's.
 }
 
 void SoftCompletionQueue::AddReceiveSlot(const ReceiveSlot& slot) {
