@@ -236,25 +236,11 @@ bool ClientConnection::SendWithPayloadOnPoller(ClientCall* call, size_t message_
     body.reply_zone = endpoint_->ExpectResponse(call->expected_bytes);
     if (body.reply_zone.has_value()) call->reply_zone = *body.reply_zone;
   }
-  const size_t bytes = body.SlotBytes(sizeof(RequestHeader));
-  absl::Status status;
-  // Granting may have taken what CanSend saw, so Reserve has the last word.
-  std::byte* const memory =
-      bytes <= endpoint_->slot_frame_bytes_max() ? endpoint_->Reserve(bytes) : nullptr;
-  if (memory != nullptr) {
-    WriteRequestFields(memory, method.id, timeout_us);
-    WriteSlotBody(body, memory + sizeof(RequestHeader));
-    payload_.AddCopied(body.attachment_bytes());
-    endpoint_->Commit(FrameKind::kRequest, call->id, body.flags());
-  } else {
-    absl::StatusOr<OutgoingFrame> frame = MakeLandingFrame(*endpoint_, FrameKind::kRequest,
-                                                           call->id, sizeof(RequestHeader), body);
-    status = frame.status();
-    if (status.ok()) {
-      WriteRequestFields(FrameOf(*frame), method.id, timeout_us);
-      status = endpoint_->SendPayload(*std::move(frame));
-    }
-  }
+  uint64_t copied = 0;
+  absl::Status status = SendBody(
+      *endpoint_, FrameKind::kRequest, call->id, sizeof(RequestHeader), body,
+      [&](std::byte* frame) { WriteRequestFields(frame, method.id, timeout_us); }, &copied);
+  payload_.AddCopied(copied);
   poller_->WantService(endpoint_.get());
   if (!status.ok()) {
     endpoint_->TakeBack(call->reply_zone);

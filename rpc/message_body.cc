@@ -6,12 +6,11 @@
 #include <limits>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
 namespace verbena {
 namespace {
-
-size_t RoundUp(size_t value, size_t to) { return (value + to - 1) & ~(to - 1); }
 
 // Returns where the message begins.
 std::byte* WritePrologue(const OutgoingBody& body, std::byte* to) {
@@ -31,6 +30,46 @@ std::byte* WritePrologue(const OutgoingBody& body, std::byte* to) {
     to += sizeof(entry);
   }
   return to;
+}
+
+// Writes prologue, message and attachments, which are copied, behind the header of a frame in a
+// slot.
+void WriteSlotBody(const OutgoingBody& body, std::byte* to) {
+  to = WritePrologue(body, to);
+  body.codec->write(body.message, {to, body.message_bytes});
+  to += body.message_bytes;
+  for (const Attachment& attachment : body.attachments) {
+    if (attachment.buffer.empty()) continue;
+    std::memcpy(to, attachment.buffer.data(), attachment.buffer.size());
+    to += attachment.buffer.size();
+  }
+}
+
+// Puts a frame together that goes by RDMA WRITE: prefix, FrameHeader, prologue and message in new
+// registered memory, and references to the attachments.
+absl::StatusOr<OutgoingFrame> MakeLandingFrame(Endpoint& endpoint, FrameKind kind, uint32_t call_id,
+                                               size_t header_bytes, const OutgoingBody& body) {
+  if (absl::Status status = body.Check(); !status.ok()) return status;
+  const size_t head_bytes = header_bytes + body.prologue_bytes() + body.message_bytes;
+  absl::StatusOr<Buffer> head = endpoint.TakeStaging(sizeof(LandingPrefix) + head_bytes);
+  if (!head.ok()) return head.status();
+  OutgoingFrame frame;
+  frame.call_id = call_id;
+  size_t end = head_bytes;
+  for (const Attachment& attachment : body.attachments) {
+    if (attachment.buffer.empty()) continue;
+    end = NextAttachmentAt(end) + attachment.buffer.size();
+    frame.attachments.push_back(attachment.buffer);
+  }
+  const LandingPrefix prefix = {.frame_bytes = end};
+  std::memcpy(head->data(), &prefix, sizeof(prefix));
+  std::byte* const at = head->data() + sizeof(prefix);
+  WriteFrameHeader(at, kind, body.flags(), /*credits=*/0, call_id);
+  std::byte* const message = WritePrologue(body, at + header_bytes);
+  body.codec->write(body.message, {message, body.message_bytes});
+  frame.head = *std::move(head);
+  frame.landing_bytes = sizeof(prefix) + end;
+  return frame;
 }
 
 }  // namespace
@@ -76,40 +115,25 @@ size_t OutgoingBody::attachment_bytes() const {
   return bytes;
 }
 
-void WriteSlotBody(const OutgoingBody& body, std::byte* to) {
-  to = WritePrologue(body, to);
-  body.codec->write(body.message, {to, body.message_bytes});
-  to += body.message_bytes;
-  for (const Attachment& attachment : body.attachments) {
-    if (attachment.buffer.empty()) continue;
-    std::memcpy(to, attachment.buffer.data(), attachment.buffer.size());
-    to += attachment.buffer.size();
+absl::Status SendBody(Endpoint& endpoint, FrameKind kind, uint32_t call_id, size_t header_bytes,
+                      const OutgoingBody& body,
+                      absl::FunctionRef<void(std::byte* frame)> write_fields,
+                      uint64_t* bytes_copied) {
+  const size_t bytes = body.SlotBytes(header_bytes);
+  std::byte* const slot =
+      bytes <= endpoint.slot_frame_bytes_max() ? endpoint.Reserve(bytes) : nullptr;
+  if (slot != nullptr) {
+    write_fields(slot);
+    WriteSlotBody(body, slot + header_bytes);
+    *bytes_copied += body.attachment_bytes();
+    endpoint.Commit(kind, call_id, body.flags());
+    return absl::OkStatus();
   }
-}
-
-absl::StatusOr<OutgoingFrame> MakeLandingFrame(Endpoint& endpoint, FrameKind kind, uint32_t call_id,
-                                               size_t header_bytes, const OutgoingBody& body) {
-  if (absl::Status status = body.Check(); !status.ok()) return status;
-  const size_t head_bytes = header_bytes + body.prologue_bytes() + body.message_bytes;
-  absl::StatusOr<Buffer> head = endpoint.TakeStaging(sizeof(LandingPrefix) + head_bytes);
-  if (!head.ok()) return head.status();
-  OutgoingFrame frame;
-  frame.call_id = call_id;
-  size_t end = head_bytes;
-  for (const Attachment& attachment : body.attachments) {
-    if (attachment.buffer.empty()) continue;
-    end = RoundUp(end, kLandedAlignment) + attachment.buffer.size();
-    frame.attachments.push_back(attachment.buffer);
-  }
-  const LandingPrefix prefix = {.frame_bytes = end};
-  std::memcpy(head->data(), &prefix, sizeof(prefix));
-  std::byte* const at = head->data() + sizeof(prefix);
-  WriteFrameHeader(at, kind, body.flags(), /*credits=*/0, call_id);
-  std::byte* const message = WritePrologue(body, at + header_bytes);
-  body.codec->write(body.message, {message, body.message_bytes});
-  frame.head = *std::move(head);
-  frame.landing_bytes = sizeof(prefix) + end;
-  return frame;
+  absl::StatusOr<OutgoingFrame> frame =
+      MakeLandingFrame(endpoint, kind, call_id, header_bytes, body);
+  if (!frame.ok()) return frame.status();
+  write_fields(frame->head.data() + sizeof(LandingPrefix));
+  return endpoint.SendPayload(*std::move(frame));
 }
 
 absl::Status ReadBody(Endpoint& endpoint, std::span<const std::byte> frame, const Buffer* landed,

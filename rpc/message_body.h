@@ -13,8 +13,8 @@
 #include <optional>
 #include <span>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "verbena/rpc/attachment.h"
 #include "verbena/rpc/codec.h"
 #include "verbena/transport/endpoint.h"
@@ -41,18 +41,14 @@ struct OutgoingBody {
   }
 };
 
-// Writes prologue, message and attachments behind the header of a frame in a slot. Copies the
-// attachments.
-void WriteSlotBody(const OutgoingBody& body, std::byte* to);
-
-// Puts a frame together that goes by RDMA WRITE: prefix, frame header, prologue and message in new
-// registered memory, and references to the attachments. The rest of the header is for the caller to
-// write, at FrameOf(). Errors: RESOURCE_EXHAUSTED.
-absl::StatusOr<OutgoingFrame> MakeLandingFrame(Endpoint& endpoint, FrameKind kind, uint32_t call_id,
-                                               size_t header_bytes, const OutgoingBody& body);
-inline std::byte* FrameOf(OutgoingFrame& frame) {
-  return frame.head.data() + sizeof(LandingPrefix);
-}
+// Sends a request or response: in a slot, which copies the attachments and counts that in
+// `*bytes_copied`, if it is short enough and there is room, else by RDMA WRITE. `write_fields`
+// fills the header of the frame that it is given, behind the FrameHeader. Errors:
+// RESOURCE_EXHAUSTED; nothing is sent then.
+absl::Status SendBody(Endpoint& endpoint, FrameKind kind, uint32_t call_id, size_t header_bytes,
+                      const OutgoingBody& body,
+                      absl::FunctionRef<void(std::byte* frame)> write_fields,
+                      uint64_t* bytes_copied);
 // Bytes of a zone that takes a response whose message and attachments have so many bytes in all, if
 // there are not many of them.
 inline uint64_t ZoneBytesFor(uint64_t response_bytes) { return response_bytes + 1024; }

@@ -401,23 +401,11 @@ void ServerConnection::SendLongResponse(ServerCall* call, size_t message_bytes) 
     body.attachments.push_back(std::move(attachment));
   }
   poller_.poller().WantService(endpoint_.get());
-  const size_t bytes = body.SlotBytes(sizeof(ResponseHeader));
-  std::byte* const memory =
-      bytes <= endpoint_->slot_frame_bytes_max() ? endpoint_->Reserve(bytes) : nullptr;
-  if (memory != nullptr) {
-    WriteResponseFields(memory, /*status_code=*/0);
-    WriteSlotBody(body, memory + sizeof(ResponseHeader));
-    poller_.payload().AddCopied(body.attachment_bytes());
-    endpoint_->Commit(FrameKind::kResponse, call->id, body.flags());
-    return;
-  }
-  absl::StatusOr<OutgoingFrame> frame =
-      MakeLandingFrame(*endpoint_, FrameKind::kResponse, call->id, sizeof(ResponseHeader), body);
-  absl::Status status = frame.status();
-  if (status.ok()) {
-    WriteResponseFields(FrameOf(*frame), /*status_code=*/0);
-    status = endpoint_->SendPayload(*std::move(frame));
-  }
+  uint64_t copied = 0;
+  absl::Status status = SendBody(
+      *endpoint_, FrameKind::kResponse, call->id, sizeof(ResponseHeader), body,
+      [](std::byte* frame) { WriteResponseFields(frame, /*status_code=*/0); }, &copied);
+  poller_.payload().AddCopied(copied);
   if (!status.ok()) SendStatusSoon(call->id, std::move(status));
 }
 

@@ -26,8 +26,7 @@ using DoneCallback = std::function<void(absl::Status)>;
 //   CANCELLED            ClientContext::TryCancel;
 //   UNAVAILABLE          no connection, or it broke; says whether the call may have run;
 //   UNIMPLEMENTED        the server has no such method;
-//   RESOURCE_EXHAUSTED   no memory for a long request or response (the message names the budget),
-//   or
+//   RESOURCE_EXHAUSTED   no memory for a long request or response (the message names the budget);
 //                        too many calls are outstanding;
 //   INTERNAL             bytes that are no such message.
 absl::Status CallUnary(Channel& channel, const MethodDescriptor& method, ClientContext* context,

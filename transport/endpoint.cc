@@ -36,7 +36,7 @@ Opcode ProbeOpcode(const Capabilities& can) {
 
 }  // namespace
 
-Endpoint::Endpoint(const EndpointOptions& options, EndpointId id, EndpointHost* host,
+Endpoint::Endpoint(const EndpointOptions& options, EndpointId id, EndpointHost& host,
                    Handler* handler)
     : options_(options),
       id_(id),
@@ -69,7 +69,7 @@ uint32_t Endpoint::CompletionsMax(const EndpointOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Endpoint::Create(
     Device& device, std::shared_ptr<const void> device_owner, CompletionQueue& queue,
-    const EndpointOptions& options, EndpointId id, EndpointHost* host, Handler* handler) {
+    const EndpointOptions& options, EndpointId id, EndpointHost& host, Handler* handler) {
   if (absl::Status status = options.Validate(); !status.ok()) return status;
   std::unique_ptr<Endpoint> endpoint(new Endpoint(options, id, host, handler));
   endpoint->device_owner_ = std::move(device_owner);

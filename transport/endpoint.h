@@ -90,7 +90,7 @@ class Endpoint final : private PayloadPort {
   // `device_owner` is kept as long as any Buffer that landed here.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Create(
       Device& device, std::shared_ptr<const void> device_owner, CompletionQueue& queue,
-      const EndpointOptions& options, EndpointId id, EndpointHost* host, Handler* handler);
+      const EndpointOptions& options, EndpointId id, EndpointHost& host, Handler* handler);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -219,7 +219,7 @@ class Endpoint final : private PayloadPort {
  private:
   enum class State { kConnecting, kOpen, kClosing, kDraining };
 
-  Endpoint(const EndpointOptions& options, EndpointId id, EndpointHost* host, Handler* handler);
+  Endpoint(const EndpointOptions& options, EndpointId id, EndpointHost& host, Handler* handler);
   absl::Status Allocate(Device& device, CompletionQueue& queue);
   absl::Status PostRing();
 
@@ -236,8 +236,8 @@ class Endpoint final : private PayloadPort {
   void OnDefect(FrameDefect defect) override {
     if (state_ == State::kOpen) FailProtocol(defect);
   }
-  bool MakeInBackground(uint32_t size_class) override;
-  bool RegisterInBackground(const Buffer& buffer) override;
+  void MakeInBackground(uint32_t size_class) override;
+  void RegisterInBackground(const Buffer& buffer) override;
 
   PayloadPath& payload();
   FrameDefect OnZoneFrame(std::span<const std::byte> frame);
@@ -283,7 +283,7 @@ class Endpoint final : private PayloadPort {
   bool success_is_answer_ = false;  // Capabilities::error_tells_sender.
   bool connecting_side_sends_first_ = false;
 
-  EndpointHost* const host_;
+  EndpointHost& host_;
   const Capabilities* capabilities_ = nullptr;
   std::shared_ptr<const void> device_owner_;
 

@@ -36,7 +36,7 @@ PayloadPath& Endpoint::payload() {
                                                  : MemoryBudget::OfProcess(),
                            .connection_bytes_max = options_.payload_bytes_max});
     notes_.reserve(kNotesReserved);
-    if (host_ != nullptr) host_->TendWithin(this, kTendNs);
+    host_.TendWithin(this, kTendNs);
   }
   return *payload_;
 }
@@ -137,20 +137,17 @@ void Endpoint::FlushNotes() {
   notes_.erase(notes_.begin(), notes_.begin() + static_cast<ptrdiff_t>(sent));
 }
 
-bool Endpoint::MakeInBackground(uint32_t size_class) {
-  if (host_ == nullptr) return false;
-  host_->RunInBackground(id_, [pool = payload_->zones(), size_class] {
+void Endpoint::MakeInBackground(uint32_t size_class) {
+  host_.RunInBackground(id_, [pool = payload_->zones(), size_class] {
     auto block = std::make_shared<absl::StatusOr<Buffer>>(pool->Make(size_class));
     return [block, size_class](Endpoint& endpoint) {
       endpoint.payload_->receiver.OnBlockMade(size_class, std::move(*block));
     };
   });
-  return true;
 }
 
-bool Endpoint::RegisterInBackground(const Buffer& buffer) {
-  if (host_ == nullptr) return false;
-  host_->RunInBackground(id_, [domain = payload_->domain(), buffer] {
+void Endpoint::RegisterInBackground(const Buffer& buffer) {
+  host_.RunInBackground(id_, [domain = payload_->domain(), buffer] {
     const BufferBlock& block = *buffer.block();
     auto region = domain->RegisterMemory(block.bytes.data(), block.bytes.size(), kAccessLocalRead);
     auto made = std::make_shared<absl::StatusOr<Registration>>(
@@ -161,7 +158,6 @@ bool Endpoint::RegisterInBackground(const Buffer& buffer) {
       endpoint.payload_->sender.OnRegistered(id, std::move(*made));
     };
   });
-  return true;
 }
 
 // ---- The peer's frames ----
@@ -230,8 +226,8 @@ void Endpoint::ServicePayload() {
   payload_->receiver.Service();
   payload_->sender.Progress();
   if (payload_->receiver.has_events()) TellPayloadEvents();
-  if (host_ != nullptr && payload_->receiver.WantsTendingSoon()) {
-    host_->TendWithin(this, kTendSoonNs);
+  if (payload_->receiver.WantsTendingSoon()) {
+    host_.TendWithin(this, kTendSoonNs);
   }
 }
 
@@ -239,7 +235,7 @@ void Endpoint::TellPayloadEvents() {
   PayloadReceiver& receiver = payload_->receiver;
   // A handler may bring about more of them, or the end of the endpoint's connection.
   for (size_t i = 0; i < receiver.landed().size(); ++i) {
-    Buffer frame = std::move(receiver.landed()[i].frame);
+    Buffer frame = std::move(receiver.landed()[i]);
     if (closed_told_ || state_ != State::kOpen) break;
     if (const FrameDefect defect = ValidateLanded(frame.span()); defect != FrameDefect::kNone) {
       FailProtocol(defect);

@@ -28,10 +28,10 @@ class PayloadPort {
   virtual void SendNote(FrameKind kind, uint32_t call_id, const void* frame, size_t bytes) = 0;
   virtual void OnDefect(FrameDefect defect) = 0;
 
-  // Makes a block in the background: its OnBlockMade comes later on the poller. False: do it here.
-  virtual bool MakeInBackground(uint32_t size_class) = 0;
+  // Makes a block in the background: its OnBlockMade comes later on the poller.
+  virtual void MakeInBackground(uint32_t size_class) = 0;
   // Registers memory that was never sent from before, likewise.
-  virtual bool RegisterInBackground(const Buffer& buffer) = 0;
+  virtual void RegisterInBackground(const Buffer& buffer) = 0;
 
  protected:
   ~PayloadPort() = default;
@@ -48,7 +48,6 @@ struct PayloadCounters {
   uint64_t bytes_received = 0;
   uint64_t bytes_copied = 0;  // By the library, beside what the device does.
   uint64_t zones_asked = 0;   // Messages that waited a round trip for a zone.
-  uint64_t zones_granted = 0;
   uint64_t memory_bytes = 0;  // Registered now, used or not.
 };
 

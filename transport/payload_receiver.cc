@@ -90,7 +90,6 @@ void PayloadReceiver::SendZone(uint32_t call_id, const ZoneGrant& grant) {
   ZoneHeader header{};
   header.zone = grant;
   port_.SendNote(FrameKind::kZone, call_id, &header, sizeof(header));
-  ++counters_.zones_granted;
 }
 
 // ---- Closing ----
@@ -170,7 +169,7 @@ void PayloadReceiver::Deliver(Zone& zone) {
     counters_.bytes_copied += frame.size();
     frame = zone.copy.Slice(0, frame.size());
   }
-  landed_.push_back({std::move(frame)});
+  landed_.push_back(std::move(frame));
 }
 
 // ---- The peer's frames ----
@@ -193,11 +192,15 @@ FrameDefect PayloadReceiver::OnLanded(uint32_t immediate) {
 FrameDefect PayloadReceiver::OnReturn(uint32_t immediate) {
   Zone* const zone = Find(immediate);
   if (zone == nullptr || zone->state != State::kRecalled) return FrameDefect::kZone;
-  Ahead& ahead = AheadOf(zone->block.block()->size_class);
+  CloseUnused(*zone);
+  return FrameDefect::kNone;
+}
+
+void PayloadReceiver::CloseUnused(Zone& zone) {
+  Ahead& ahead = AheadOf(zone.block.block()->size_class);
   --ahead.granted;
   --ahead.wanted;
-  Close(*zone, /*deliver=*/false);
-  return FrameDefect::kNone;
+  Close(zone, /*deliver=*/false);
 }
 
 FrameDefect PayloadReceiver::OnWantZone(uint32_t call_id, uint64_t bytes) {
@@ -231,8 +234,8 @@ bool PayloadReceiver::TryWant(Want& want) {
       room = pool_->CheckRoom(want.size_class, &ever);
     }
     if (!room.ok()) return WaitOrDeny(want, std::move(room), ever);
-    if (SizeOfClass(want.size_class) > kMakeHereBytesMax &&
-        port_.MakeInBackground(want.size_class)) {
+    if (SizeOfClass(want.size_class) > kMakeHereBytesMax) {
+      port_.MakeInBackground(want.size_class);
       want.making = true;
       return false;
     }
@@ -340,23 +343,23 @@ void PayloadReceiver::RecallIdle() {
     if (zone.state == State::kRecalled && port_.CanPost(/*credit=*/true)) NoteRecall(zone);
   }
   for (Ahead& ahead : ahead_) {
-    if (std::exchange(ahead.used, false) || ahead.expecting != 0) continue;
-    // What is not granted now will not be any more.
-    ahead_missing_ -= ahead.wanted - ahead.granted;
-    ahead.wanted = ahead.granted;
-    for (Zone& zone : zones_) {
-      if (zone.state == State::kGranted && zone.block.block()->size_class == ahead.size_class) {
-        Recall(zone);
-      }
-    }
+    if (!std::exchange(ahead.used, false) && ahead.expecting == 0) Withdraw(ahead);
   }
   std::erase_if(ahead_,
                 [](const Ahead& ahead) { return ahead.wanted == 0 && ahead.expecting == 0; });
 }
 
-void PayloadReceiver::Recall(Zone& zone) {
-  zone.state = State::kRecalled;
-  NoteRecall(zone);
+void PayloadReceiver::Withdraw(Ahead& ahead) {
+  // What is not granted now will not be any more.
+  ahead_missing_ -= ahead.wanted - ahead.granted;
+  ahead.wanted = ahead.granted;
+  for (Zone& zone : zones_) {
+    if (zone.state != State::kGranted || zone.block.block()->size_class != ahead.size_class) {
+      continue;
+    }
+    zone.state = State::kRecalled;
+    NoteRecall(zone);
+  }
 }
 
 void PayloadReceiver::NoteRecall(const Zone& zone) {
@@ -366,13 +369,7 @@ void PayloadReceiver::NoteRecall(const Zone& zone) {
 }
 
 void PayloadReceiver::GiveWay() {
-  for (Ahead& ahead : ahead_) {
-    ahead_missing_ -= ahead.wanted - ahead.granted;
-    ahead.wanted = ahead.granted;
-  }
-  for (Zone& zone : zones_) {
-    if (zone.state == State::kGranted) Recall(zone);
-  }
+  for (Ahead& ahead : ahead_) Withdraw(ahead);
   pool_->Trim();
   if (copies_ != pool_) copies_->Trim();
 }
@@ -400,7 +397,8 @@ std::optional<ZoneGrant> PayloadReceiver::ExpectResponse(uint64_t bytes) {
   if (block.block() == nullptr) {
     bool ever;
     if (!pool_->CheckRoom(size_class, &ever).ok()) return std::nullopt;
-    if (SizeOfClass(size_class) > kMakeHereBytesMax && port_.MakeInBackground(size_class)) {
+    if (SizeOfClass(size_class) > kMakeHereBytesMax) {
+      port_.MakeInBackground(size_class);
       return std::nullopt;  // For the next call. This one's response asks, if it is long.
     }
     absl::StatusOr<Buffer> made = pool_->Make(size_class);
@@ -419,17 +417,11 @@ std::optional<ZoneGrant> PayloadReceiver::ExpectResponse(uint64_t bytes) {
     ++ahead.wanted;
   }
   ++ahead.granted;
-  ++counters_.zones_granted;
   return grant;
 }
 
 void PayloadReceiver::TakeBack(uint32_t immediate) {
-  Zone* const zone = Find(immediate);
-  if (zone == nullptr) return;
-  Ahead& ahead = AheadOf(zone->block.block()->size_class);
-  --ahead.granted;
-  --ahead.wanted;
-  Close(*zone, /*deliver=*/false);
+  if (Zone* const zone = Find(immediate)) CloseUnused(*zone);
 }
 
 void PayloadReceiver::EndExpected(uint64_t bytes) {
@@ -451,9 +443,8 @@ void PayloadReceiver::DropIncoming(uint32_t call_id) {
 
 void PayloadReceiver::Service() {
   if (!closing_.empty()) PostCloses();
-  if (!wants_.empty()) RetryWants();
+  if (!wants_.empty() || ahead_missing_ != 0) Regrant();
   TellBudgetWhetherWeWait();
-  if (ahead_missing_ != 0) Regrant();
 }
 
 void PayloadReceiver::DropWindows() {

@@ -40,10 +40,6 @@ namespace verbena {
 
 class PayloadReceiver {
  public:
-  // A message that landed: the whole frame, which begins at a multiple of 64.
-  struct Landed {
-    Buffer frame;
-  };
   // A message that waits for a zone and will not get one.
   struct Denied {
     uint32_t call_id;
@@ -87,7 +83,8 @@ class PayloadReceiver {
 
   // What came of it since the last call; empty when nothing did.
   bool has_events() const { return !landed_.empty() || !denied_.empty(); }
-  std::vector<Landed>& landed() { return landed_; }
+  // Messages that landed: whole frames, which begin at multiples of 64.
+  std::vector<Buffer>& landed() { return landed_; }
   std::vector<Denied>& denied() { return denied_; }
 
   // The queue pair is drained and about to be destroyed: it may not have windows bound to it (rxe
@@ -147,6 +144,8 @@ class PayloadReceiver {
   void RetryWants();
   void GrantWanted(const Want& want, Buffer block, Buffer copy);
   void Close(Zone& zone, bool deliver);
+  // It came back without a message, and is not granted again.
+  void CloseUnused(Zone& zone);
   void PostCloses();
   void FinishClose(Zone& zone);
   void Deliver(Zone& zone);
@@ -156,7 +155,8 @@ class PayloadReceiver {
   void RecallIdle();
   // Asks for all zones back that the peer does not use, and lets go of what is unused here.
   void GiveWay();
-  void Recall(Zone& zone);
+  // Zones of this class are granted no more, and those that the peer does not use asked back.
+  void Withdraw(Ahead& ahead);
   void NoteRecall(const Zone& zone);
   void TellBudgetWhetherWeWait();
 
@@ -177,7 +177,7 @@ class PayloadReceiver {
   uint32_t ahead_missing_ = 0;  // Sum of wanted - granted.
   int64_t now_ns_ = 0;          // As Tend was told last.
   int64_t swept_ns_ = 0;
-  std::vector<Landed> landed_;
+  std::vector<Buffer> landed_;
   std::vector<Denied> denied_;
 };
 

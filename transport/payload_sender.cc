@@ -17,8 +17,6 @@ constexpr size_t kInQueueSlack = 64;
 // Answers that are still to come, as far as we count: those that land are never seen.
 constexpr int64_t kFramesDue = 64;
 
-uint64_t RoundUp(uint64_t value, uint64_t to) { return (value + to - 1) & ~(to - 1); }
-
 }  // namespace
 
 PayloadSender::PayloadSender(PayloadPort& port, std::shared_ptr<ProtectionDomain> domain,
@@ -82,8 +80,8 @@ absl::StatusOr<bool> PayloadSender::FindKeys(Transfer& transfer) {
     Registration& made = registrations_[block->id];
     made.memory = block->memory;
     made.domain = domain_;
-    if (block->bytes.size() > kRegisterHereBytesMax &&
-        port_.RegisterInBackground(Piece(transfer, i))) {
+    if (block->bytes.size() > kRegisterHereBytesMax) {
+      port_.RegisterInBackground(Piece(transfer, i));
       complete = false;
       continue;
     }
@@ -167,7 +165,6 @@ bool PayloadSender::ExpectsZone(uint64_t bytes) const {
 }
 
 FrameDefect PayloadSender::OnZone(uint32_t call_id, const ZoneGrant& zone) {
-  ++counters_.zones_granted;
   const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](Transfer* transfer) {
     return transfer->state == State::kZone && transfer->frame.call_id == call_id;
   });
@@ -282,7 +279,7 @@ void PayloadSender::PostChunk(Transfer& transfer) {
   if (transfer.piece_done == piece.size() && !last) {
     ++transfer.piece;
     transfer.piece_done = 0;
-    transfer.remote_offset = RoundUp(transfer.remote_offset, kLandedAlignment);
+    transfer.remote_offset = NextAttachmentAt(transfer.remote_offset);
   }
   if (!last) return;
   transfer.announced = true;

@@ -12,7 +12,12 @@
 namespace verbena {
 
 Poller::Poller(Device& device, const Clock& clock)
-    : device_(device), clock_(clock), tasks_(kTasksMax), timers_(clock.NowNs()), tend_timer_(this), look_timer_(this) {
+    : device_(device),
+      clock_(clock),
+      tasks_(kTasksMax),
+      timers_(clock.NowNs()),
+      tend_timer_(this),
+      look_timer_(this) {
   housekeeping_ticks_ = cycles_.NsToTicks(kHousekeepingNs);
 }
 
@@ -183,7 +188,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Poller::CreateEndpoint(
   absl::StatusOr<EndpointId> id = AllocateId();
   if (!id.ok()) return id.status();
   auto endpoint =
-      Endpoint::Create(device_, device_owner_, *completion_queue_, options, *id, this, handler);
+      Endpoint::Create(device_, device_owner_, *completion_queue_, options, *id, *this, handler);
   if (!endpoint.ok()) {
     FreeId(*id);
     return endpoint.status();

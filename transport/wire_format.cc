@@ -43,8 +43,6 @@ T ReadAt(std::span<const std::byte> frame, size_t at) {
   return value;
 }
 
-size_t RoundUp(size_t value, size_t to) { return (value + to - 1) & ~(to - 1); }
-
 bool IsPossible(const ZoneGrant& zone) {
   return Immediate(zone.immediate).kind() == Immediate::kKindLanded &&
          zone.length > sizeof(LandingPrefix) && zone.address + zone.length >= zone.address;
@@ -295,7 +293,7 @@ FrameBody::FrameBody(std::span<const std::byte> frame, bool landed)
 bool FrameBody::NextAttachment(size_t* offset, uint32_t* bytes, uint32_t* field) {
   const auto entry = ReadAt<AttachmentEntry>(frame_, entry_at_);
   entry_at_ += sizeof(AttachmentEntry);
-  const size_t begin = RoundUp(attachment_at_, alignment_);
+  const size_t begin = NextAttachmentAt(attachment_at_, alignment_);
   *bytes = entry.bytes;
   *field = entry.field;
   *offset = entry.bytes != 0 ? begin : attachment_at_;  // One of no bytes is nowhere.

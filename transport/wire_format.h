@@ -183,6 +183,12 @@ inline constexpr uint32_t kAttachmentsMax = 1u << 20;
 // Attachments in a zone begin at multiples of this, counted from the frame; in a slot they follow
 // each other.
 inline constexpr size_t kLandedAlignment = 64;
+// Where the next one begins, behind what ends at `end`; both from the frame, or both from the zone,
+// whose prefix is as long.
+constexpr size_t NextAttachmentAt(size_t end, size_t alignment = kLandedAlignment) {
+  return (end + alignment - 1) & ~(alignment - 1);
+}
+static_assert(sizeof(LandingPrefix) % kLandedAlignment == 0);
 
 // The 32 bits that WRITE_WITH_IMM carries: kind (4 bits), generation (16), index (12) of a zone in
 // the table of the side that granted it.
