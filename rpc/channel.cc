@@ -21,6 +21,8 @@ absl::Status Channel::WaitForConnected(std::chrono::milliseconds timeout) {
 
 ChannelStatistics Channel::statistics() const { return connection_->statistics(); }
 
+MessageMemory& Channel::message_memory() { return *connection_; }
+
 std::shared_ptr<Channel> CreateChannel(std::string_view target, ChannelOptions options) {
   return std::shared_ptr<Channel>(
       new Channel(std::make_unique<ClientConnection>(target, std::move(options))));

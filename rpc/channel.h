@@ -23,6 +23,7 @@
 namespace verbena {
 
 class ClientConnection;
+class MessageMemory;
 
 struct ChannelOptions {
   // Devices to choose from, by the address's scheme; they must outlive the channel. Empty: the
@@ -75,6 +76,8 @@ class Channel {
 
   // For calls.
   ClientConnection& connection() { return *connection_; }
+  // For what builds messages.
+  MessageMemory& message_memory();
 
  private:
   friend std::shared_ptr<Channel> CreateChannel(std::string_view target, ChannelOptions options);

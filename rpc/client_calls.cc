@@ -18,6 +18,10 @@ constexpr int64_t kCancelScanNs = 5'000'000;
 // A caller that sleeps is woken when its call ends; should that fail, it looks this often itself.
 constexpr int64_t kWaitBoundNs = 10'000'000;
 
+absl::string_view NameOf(const MethodDescriptor& method) {
+  return {method.full_name.data(), method.full_name.size()};
+}
+
 absl::Status DeadlinePassed(bool sent) {
   return absl::DeadlineExceededError(
       sent ? "the deadline passed before the response came; the call may have run"
@@ -192,6 +196,13 @@ bool ClientConnection::SendOnPoller(ClientCall* call) {
   const ClientContext& context = *call->start.context;
   const size_t message_bytes = method.request->byte_size(call->start.request);
   const size_t bytes = sizeof(RequestHeader) + message_bytes;
+  if (message_bytes == 0 && method.request->bytes != nullptr) [[unlikely]] {
+    GiveUpOnPoller(call, absl::InvalidArgumentError(absl::StrCat(
+                             "the request of ", NameOf(method),
+                             " is empty: build it with FlatMessageBuilder, and Finish it before "
+                             "ReleaseMessage")));
+    return true;
+  }
   uint32_t timeout_us = kNoTimeout;
   if (context.deadline_ns() != ClientContext::kNoDeadline) {
     const int64_t left_ns = context.deadline_ns() - poller_->NowNs();
@@ -206,11 +217,14 @@ bool ClientConnection::SendOnPoller(ClientCall* call) {
       !context.attachments().empty() || context.response_bytes_max() != 0) [[unlikely]] {
     return SendWithPayloadOnPoller(call, message_bytes, timeout_us);
   }
-  std::byte* memory = endpoint_->Reserve(bytes);
-  if (memory == nullptr) return false;
-  WriteRequestFields(memory, method.id, timeout_us);
-  method.request->write(call->start.request, {memory + sizeof(RequestHeader), message_bytes});
-  endpoint_->Commit(FrameKind::kRequest, call->id);
+  uint64_t copied = 0;
+  const bool sent = SendShort(
+      *endpoint_, FrameKind::kRequest, call->id, sizeof(RequestHeader), *method.request,
+      call->start.request, message_bytes,
+      [&](std::byte* frame) { WriteRequestFields(frame, method.id, timeout_us); }, &copied);
+  if (!sent) return false;
+  if (copied != 0) [[unlikely]]
+    payload_.AddCopied(copied);
   poller_->WantService(endpoint_.get());
   call->state = ClientCall::State::kSent;
   return true;
@@ -264,73 +278,67 @@ void ClientConnection::SendCancelOnPoller(uint32_t call_id) {
 
 // ---- Receiving ----
 
-Endpoint::Disposition ClientConnection::OnFrame(uint32_t, std::span<const std::byte> frame) {
-  const auto& header = *reinterpret_cast<const FrameHeader*>(frame.data());
-  if (header.kind != FrameKind::kResponse) {
-    endpoint_->FailProtocol(FrameDefect::kWrongDirection);
-    return Endpoint::Disposition::kConsumed;
-  }
-  // Null: the answer to a call that was given up. Every frame has been paid for with a credit, so
-  // a peer that invents answers can't do more than waste its own.
-  if (ClientCall* call = calls_.FindSent(header.call_id)) ReceiveOnPoller(call, frame, nullptr);
-  return Endpoint::Disposition::kConsumed;
+Endpoint::Disposition ClientConnection::OnFrame(uint32_t slot, std::span<const std::byte> frame) {
+  IncomingFrame incoming{.bytes = frame, .slot = slot, .landed = Buffer()};
+  OnResponse(incoming);
+  return incoming.lent ? Endpoint::Disposition::kKept : Endpoint::Disposition::kConsumed;
 }
 
 void ClientConnection::OnLanded(Buffer frame) {
-  const auto& header = *reinterpret_cast<const FrameHeader*>(frame.data());
+  const std::span<const std::byte> bytes = frame.span();
+  IncomingFrame incoming{.bytes = bytes, .landed = std::move(frame)};
+  OnResponse(incoming);
+}
+
+void ClientConnection::OnResponse(IncomingFrame& frame) {
+  const auto& header = *reinterpret_cast<const FrameHeader*>(frame.bytes.data());
   if (header.kind != FrameKind::kResponse) {
     endpoint_->FailProtocol(FrameDefect::kWrongDirection);
     return;
   }
-  if (ClientCall* call = calls_.FindSent(header.call_id)) {
-    ReceiveOnPoller(call, frame.span(), &frame);
-  }
+  // Null: the answer to a call that was given up. Every frame has been paid for with a credit, so
+  // a peer that invents answers can't do more than waste its own.
+  if (ClientCall* call = calls_.FindSent(header.call_id)) ReceiveOnPoller(call, frame);
 }
 
 void ClientConnection::OnPayloadDenied(uint32_t call_id, const absl::Status& why, bool sent) {
   if (ClientCall* call = calls_.FindSent(call_id)) EndEarlyOnPoller(call, why, sent);
 }
 
-void ClientConnection::ReceiveOnPoller(ClientCall* call, std::span<const std::byte> frame,
-                                       const Buffer* landed) {
+void ClientConnection::ReceiveOnPoller(ClientCall* call, IncomingFrame& frame) {
   // Refused before it was sent: it waits for no zone any more.
   if (endpoint_->AbortPayload(call->id)) [[unlikely]]
     endpoint_->TakeBack(call->reply_zone);
-  const auto& header = *reinterpret_cast<const ResponseHeader*>(frame.data());
-  const std::span<const std::byte> payload = frame.subspan(sizeof(ResponseHeader));
-  const Codec& codec = *call->start.method->response;
-  if (header.status_code == 0) [[likely]] {
-    absl::Status status;
-    if (landed == nullptr && header.frame.flags == 0) [[likely]] {
-      if (codec.parse(call->start.response, payload)) [[likely]] {
-        CompleteOnPoller(call, absl::OkStatus());
-        return;
-      }
-      status = absl::InvalidArgumentError("");
-    } else {
-      uint64_t copied = 0;
-      status = ReadBody(*endpoint_, frame, landed, codec, call->start.response,
-                        call->start.context->mutable_response_attachments(), &copied,
-                        call->start.context->response_memory());
-      payload_.AddCopied(copied);
-      CountPayloadOnPoller();
-    }
-    if (!absl::IsInvalidArgument(status)) {
-      CompleteOnPoller(call, std::move(status));
-      return;
-    }
-    CompleteOnPoller(call, absl::InternalError(absl::StrCat(
-                               "the response of ",
-                               absl::string_view(call->start.method->full_name.data(),
-                                                 call->start.method->full_name.size()),
-                               " is not a message of the expected type: are both sides built from "
-                               "the same schema?")));
+  const auto& header = *reinterpret_cast<const ResponseHeader*>(frame.bytes.data());
+  const std::span<const std::byte> payload = frame.bytes.subspan(sizeof(ResponseHeader));
+  const MethodDescriptor& method = *call->start.method;
+  if (header.status_code != 0) [[unlikely]] {
+    CompleteOnPoller(call,
+                     absl::Status(static_cast<absl::StatusCode>(header.status_code),
+                                  absl::string_view(reinterpret_cast<const char*>(payload.data()),
+                                                    payload.size())));
     return;
   }
-  CompleteOnPoller(
-      call, absl::Status(
-                static_cast<absl::StatusCode>(header.status_code),
-                absl::string_view(reinterpret_cast<const char*>(payload.data()), payload.size())));
+  uint64_t copied = 0;
+  absl::Status status;
+  if (!frame.has_landed() && frame.flags() == 0) [[likely]] {
+    if (!ReadMessage(*endpoint_, frame, payload, *method.response, call->start.response, &copied)) {
+      status = absl::InvalidArgumentError("");
+    }
+    if (copied != 0) [[unlikely]]
+      payload_.AddCopied(copied);
+  } else {
+    status = ReadBody(*endpoint_, frame, *method.response, call->start.response,
+                      call->start.context->mutable_response_attachments(), &copied,
+                      call->start.context->response_memory());
+    payload_.AddCopied(copied);
+    CountPayloadOnPoller();
+  }
+  if (absl::IsInvalidArgument(status)) [[unlikely]] {
+    status = absl::InternalError(
+        absl::StrCat("the response of ", NameOf(method), " ", method.response->defect));
+  }
+  CompleteOnPoller(call, std::move(status));
 }
 
 void ClientConnection::OnWritable() { SendQueuedOnPoller(); }

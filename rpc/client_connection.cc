@@ -165,6 +165,7 @@ void ClientConnection::EstablishedOnPoller(const ConnectionEvent& event) {
     return;
   }
   endpoint_->Open(*hello, Endpoint::Side::kConnecting);
+  PublishMemoryOnPoller(endpoint_->memory());
   state_ = State::kReady;
   backoff_ns_ = 0;
   connects_.Add(1);
@@ -198,6 +199,7 @@ void ClientConnection::OnClosed(const absl::Status& why) {
     ConnectFailedOnPoller(why);
     return;
   }
+  PublishMemoryOnPoller(nullptr);
   poller_->Bury(std::move(endpoint_));
   state_ = State::kIdle;
   disconnects_.Add(1);
@@ -208,6 +210,24 @@ void ClientConnection::OnClosed(const absl::Status& why) {
   FailAllOnPoller(
       absl::Status(code, absl::StrCat(lost, "; the call was sent and may have run")),
       absl::Status(code, absl::StrCat(lost, "; the call was not sent and did not run")));
+}
+
+// ---- Memory for messages ----
+
+void ClientConnection::PublishMemoryOnPoller(std::shared_ptr<ConnectionMemory> memory) {
+  std::lock_guard lock(memory_mutex_);
+  memory_domain_id_.store(memory != nullptr ? memory->domain_id() : 0, std::memory_order_release);
+  memory_ = std::move(memory);
+}
+
+absl::StatusOr<Buffer> ClientConnection::TakeMessageMemory(size_t bytes) {
+  std::shared_ptr<BlockPool> pool;
+  {
+    std::lock_guard lock(memory_mutex_);
+    if (memory_ == nullptr) return absl::UnavailableError("the channel is not connected");
+    pool = memory_->staging();
+  }
+  return pool->TakeWhole(bytes);
 }
 
 // ---- WaitForConnected ----

@@ -15,7 +15,9 @@
 
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,8 @@
 #include "verbena/base/single_writer_counter.h"
 #include "verbena/rpc/call_table.h"
 #include "verbena/rpc/channel.h"
+#include "verbena/rpc/message_body.h"
+#include "verbena/rpc/message_memory.h"
 #include "verbena/rpc/payload_statistics.h"
 #include "verbena/transport/endpoint.h"
 #include "verbena/transport/poller.h"
@@ -33,7 +37,7 @@
 
 namespace verbena {
 
-class ClientConnection final : private Endpoint::Handler {
+class ClientConnection final : public MessageMemory, private Endpoint::Handler {
  public:
   ClientConnection(std::string_view target, ChannelOptions options);
   ~ClientConnection();
@@ -45,6 +49,12 @@ class ClientConnection final : private Endpoint::Handler {
   absl::Status WaitForConnected(std::chrono::milliseconds timeout);
   const std::string& target() const { return target_; }
   ChannelStatistics statistics() const;
+
+  // MessageMemory.
+  absl::StatusOr<Buffer> TakeMessageMemory(size_t bytes) override;
+  uint64_t message_domain_id() const override {
+    return memory_domain_id_.load(std::memory_order_acquire);
+  }
 
  private:
   friend class ClientCall;
@@ -81,7 +91,8 @@ class ClientConnection final : private Endpoint::Handler {
   void ScanCancelledOnPoller();
   void SendCancelOnPoller(uint32_t call_id);
   void FailAllOnPoller(const absl::Status& sent, const absl::Status& queued);
-  void ReceiveOnPoller(ClientCall* call, std::span<const std::byte> frame, const Buffer* landed);
+  void OnResponse(IncomingFrame& frame);
+  void ReceiveOnPoller(ClientCall* call, IncomingFrame& frame);
 
   // The connection.
   absl::Status EnsureConnectingOnPoller();
@@ -91,6 +102,8 @@ class ClientConnection final : private Endpoint::Handler {
   void TellWaitersOnPoller(const absl::Status& status);
   void WaitForReadyOnPoller(BlockingWaiter* waiter);
   void ShutDown();
+  // Null: there is none any more.
+  void PublishMemoryOnPoller(std::shared_ptr<ConnectionMemory> memory);
 
   // Endpoint::Handler.
   Endpoint::Disposition OnFrame(uint32_t slot, std::span<const std::byte> frame) override;
@@ -110,6 +123,11 @@ class ClientConnection final : private Endpoint::Handler {
   std::shared_ptr<Device> device_;
   std::unique_ptr<Poller> poller_;
   std::unique_ptr<PollerDriver> driver_;
+
+  // Of the connection that there is now; for whoever builds messages.
+  std::mutex memory_mutex_;
+  std::shared_ptr<ConnectionMemory> memory_;
+  std::atomic<uint64_t> memory_domain_id_{0};
 
   // Calls that other threads started.
   MpscQueue<CallStart> starts_;

@@ -32,6 +32,20 @@ struct Codec {
   // the type has no such field (any more).
   void (*collect)(const void* message, AttachmentList* attachments) = nullptr;
   bool (*place)(void* message, uint32_t field, Buffer buffer) = nullptr;
+
+  // Of types whose objects are their bytes (FlatBuffers), which are then sent from where they were
+  // built and read where they landed; null for others. Such a type has byte_size, write and parse,
+  // too, for memory that the device does not know, and copies then.
+  const Buffer* (*bytes)(const void* message) = nullptr;  // Empty: nothing was built.
+  // As parse, but refers to `from`, which nobody changes any more.
+  bool (*adopt)(void* message, Buffer from) = nullptr;
+  size_t alignment = 1;  // Of bytes that may be adopted.
+  // The bytes; the message is empty then, as after clear.
+  Buffer (*take)(void* message) = nullptr;
+
+  // What the status says of bytes that parse and adopt refuse, behind "the request of X ".
+  const char* defect =
+      "is not a message of the expected type: are both sides built from the same schema?";
 };
 
 }  // namespace verbena

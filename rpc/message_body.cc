@@ -45,17 +45,49 @@ void WriteSlotBody(const OutgoingBody& body, std::byte* to) {
   }
 }
 
+// False when there is no room.
+bool SendInSlot(Endpoint& endpoint, FrameKind kind, uint32_t call_id, size_t header_bytes,
+                const OutgoingBody& body, absl::FunctionRef<void(std::byte* frame)> write_fields,
+                uint64_t* bytes_copied) {
+  const size_t prologue_bytes = body.prologue_bytes();
+  if (const Buffer* const bytes = body.bytes_in_place();
+      bytes != nullptr && body.attachments.empty() &&
+      endpoint.CanSendFrom(*bytes, header_bytes + prologue_bytes)) {
+    std::byte* const frame = endpoint.ReserveBefore(*bytes, header_bytes + prologue_bytes);
+    if (frame == nullptr) return false;
+    write_fields(frame);
+    WritePrologue(body, frame + header_bytes);
+    endpoint.CommitBefore(*bytes, kind, call_id, body.flags());
+    return true;
+  }
+  std::byte* const slot = endpoint.Reserve(body.SlotBytes(header_bytes));
+  if (slot == nullptr) return false;
+  write_fields(slot);
+  WriteSlotBody(body, slot + header_bytes);
+  *bytes_copied += body.attachment_bytes();
+  if (body.bytes_in_place() != nullptr) *bytes_copied += body.message_bytes;
+  endpoint.Commit(kind, call_id, body.flags());
+  return true;
+}
+
 // Puts a frame together that goes by RDMA WRITE: prefix, FrameHeader, prologue and message in new
-// registered memory, and references to the attachments.
+// registered memory, but for a message that can be sent from where it is; and references to the
+// attachments.
 absl::StatusOr<OutgoingFrame> MakeLandingFrame(Endpoint& endpoint, FrameKind kind, uint32_t call_id,
-                                               size_t header_bytes, const OutgoingBody& body) {
+                                               size_t header_bytes, const OutgoingBody& body,
+                                               uint64_t* bytes_copied) {
   if (absl::Status status = body.Check(); !status.ok()) return status;
-  const size_t head_bytes = header_bytes + body.prologue_bytes() + body.message_bytes;
-  absl::StatusOr<Buffer> head = endpoint.TakeStaging(sizeof(LandingPrefix) + head_bytes);
-  if (!head.ok()) return head.status();
   OutgoingFrame frame;
   frame.call_id = call_id;
-  size_t end = head_bytes;
+  size_t end = header_bytes + body.prologue_bytes() + body.message_bytes;
+  size_t head_bytes = end;
+  if (const Buffer* const bytes = body.bytes_in_place();
+      bytes != nullptr && !bytes->empty() && endpoint.CanRegister(*bytes)) {
+    frame.message = *bytes;
+    head_bytes -= bytes->size();
+  }
+  absl::StatusOr<Buffer> head = endpoint.TakeStaging(sizeof(LandingPrefix) + head_bytes);
+  if (!head.ok()) return head.status();
   for (const Attachment& attachment : body.attachments) {
     if (attachment.buffer.empty()) continue;
     end = NextAttachmentAt(end) + attachment.buffer.size();
@@ -66,7 +98,10 @@ absl::StatusOr<OutgoingFrame> MakeLandingFrame(Endpoint& endpoint, FrameKind kin
   std::byte* const at = head->data() + sizeof(prefix);
   WriteFrameHeader(at, kind, body.flags(), /*credits=*/0, call_id);
   std::byte* const message = WritePrologue(body, at + header_bytes);
-  body.codec->write(body.message, {message, body.message_bytes});
+  if (frame.message.empty()) {
+    body.codec->write(body.message, {message, body.message_bytes});
+    if (body.bytes_in_place() != nullptr) *bytes_copied += body.message_bytes;
+  }
   frame.head = *std::move(head);
   frame.landing_bytes = sizeof(prefix) + end;
   return frame;
@@ -77,9 +112,9 @@ absl::StatusOr<OutgoingFrame> MakeLandingFrame(Endpoint& endpoint, FrameKind kin
 absl::Status OutgoingBody::Check() const {
   constexpr size_t kMessageBytesMax = std::numeric_limits<int32_t>::max();
   if (message_bytes > kMessageBytesMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the message has ", message_bytes, " bytes, and Protobuf's limit is ",
-                     kMessageBytesMax, ": send what is long as attachments"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the message has ", message_bytes, " bytes, and Protobuf's limit and FlatBuffers' is ",
+        kMessageBytesMax, ": send what is long as attachments"));
   }
   if (attachments.size() > kAttachmentsMax) {
     return absl::ResourceExhaustedError(absl::StrCat(attachments.size(),
@@ -119,40 +154,34 @@ absl::Status SendBody(Endpoint& endpoint, FrameKind kind, uint32_t call_id, size
                       const OutgoingBody& body,
                       absl::FunctionRef<void(std::byte* frame)> write_fields,
                       uint64_t* bytes_copied) {
-  const size_t bytes = body.SlotBytes(header_bytes);
-  std::byte* const slot =
-      bytes <= endpoint.slot_frame_bytes_max() ? endpoint.Reserve(bytes) : nullptr;
-  if (slot != nullptr) {
-    write_fields(slot);
-    WriteSlotBody(body, slot + header_bytes);
-    *bytes_copied += body.attachment_bytes();
-    endpoint.Commit(kind, call_id, body.flags());
+  if (body.SlotBytes(header_bytes) <= endpoint.slot_frame_bytes_max() &&
+      SendInSlot(endpoint, kind, call_id, header_bytes, body, write_fields, bytes_copied)) {
     return absl::OkStatus();
   }
   absl::StatusOr<OutgoingFrame> frame =
-      MakeLandingFrame(endpoint, kind, call_id, header_bytes, body);
+      MakeLandingFrame(endpoint, kind, call_id, header_bytes, body, bytes_copied);
   if (!frame.ok()) return frame.status();
   write_fields(frame->head.data() + sizeof(LandingPrefix));
   return endpoint.SendPayload(*std::move(frame));
 }
 
-absl::Status ReadBody(Endpoint& endpoint, std::span<const std::byte> frame, const Buffer* landed,
-                      const Codec& codec, void* message, AttachmentList* others,
-                      uint64_t* bytes_copied, std::span<std::byte> memory) {
-  FrameBody body(frame, landed != nullptr);
-  if (!codec.parse(message, body.message())) {
-    return absl::InvalidArgumentError("not a message of the expected type");
-  }
+absl::Status ReadBody(Endpoint& endpoint, IncomingFrame& frame, const Codec& codec, void* message,
+                      AttachmentList* others, uint64_t* bytes_copied, std::span<std::byte> memory) {
+  const bool has_landed = frame.has_landed();
+  FrameBody body(frame.bytes, has_landed);
   Buffer copied;
   const size_t first =
-      static_cast<size_t>(body.message().data() - frame.data()) + body.message().size();
-  if (landed == nullptr && body.attachment_count() != 0 && first < frame.size()) {
+      static_cast<size_t>(body.message().data() - frame.bytes.data()) + body.message().size();
+  if (!has_landed && body.attachment_count() != 0 && first < frame.bytes.size()) {
     // The slot is used again: the attachments, which follow each other to its end, move at once.
-    absl::StatusOr<Buffer> memory = endpoint.TakeStaging(frame.size() - first);
-    if (!memory.ok()) return memory.status();
-    copied = *std::move(memory);
-    std::memcpy(copied.data(), frame.data() + first, copied.size());
+    absl::StatusOr<Buffer> staging = endpoint.TakeStaging(frame.bytes.size() - first);
+    if (!staging.ok()) return staging.status();
+    copied = *std::move(staging);
+    std::memcpy(copied.data(), frame.bytes.data() + first, copied.size());
     *bytes_copied += copied.size();
+  }
+  if (!ReadMessage(endpoint, frame, body.message(), codec, message, bytes_copied)) {
+    return absl::InvalidArgumentError("not a message of the expected type");
   }
   for (uint32_t i = 0; i < body.attachment_count(); ++i) {
     size_t offset;
@@ -162,8 +191,7 @@ absl::Status ReadBody(Endpoint& endpoint, std::span<const std::byte> frame, cons
     }
     Buffer buffer;
     if (bytes != 0) {
-      buffer =
-          landed != nullptr ? landed->Slice(offset, bytes) : copied.Slice(offset - first, bytes);
+      buffer = has_landed ? frame.landed.Slice(offset, bytes) : copied.Slice(offset - first, bytes);
     }
     if (bytes != 0 && bytes <= memory.size()) {
       std::memcpy(memory.data(), buffer.data(), bytes);

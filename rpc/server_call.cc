@@ -45,15 +45,25 @@ ServerCall* ServerCallPool::Take(const MethodEntry& method) {
 
 void ServerCall::DropRequestPayload() {
   const Codec& codec = *method->descriptor->request;
-  if (codec.collect != nullptr) codec.clear(messages.request);
+  if (codec.collect != nullptr || codec.adopt != nullptr) codec.clear(messages.request);
   context.mutable_attachments()->clear();
+}
+
+void ServerCall::DropResponse() {
+  context.mutable_response_attachments()->clear();
+  const Codec& codec = *method->descriptor->response;
+  if (codec.take != nullptr) {
+    connection->KeepSpareMemory(codec.take(messages.response));
+  } else {
+    codec.clear(messages.response);
+  }
 }
 
 void ServerCallPool::Return(ServerCall* call) {
   call->DropRequestPayload();
-  call->context.mutable_response_attachments()->clear();
-  call->method->descriptor->response->clear(call->messages.response);
+  call->DropResponse();
   messages_[call->method->index].pairs.push_back(call->messages);
+  call->context.DropMessageMemory();
   call->status = absl::OkStatus();
   call->next = free_;
   free_ = call;

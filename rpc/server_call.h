@@ -30,8 +30,11 @@ struct MessagePair {
 class ServerCall final : public PollerTimer {
  public:
   void OnTimer() override;
-  // The handler has returned: the memory of its request's attachments is free for the next.
+  // The handler has returned: the memory that its request is in, or its attachments, is free for the
+  // next.
   void DropRequestPayload();
+  // The response is sent, or never will be.
+  void DropResponse();
 
   ServerConnection* connection = nullptr;
   const MethodEntry* method = nullptr;

@@ -16,8 +16,8 @@ namespace {
 
 // As many as a channel has calls at the most (CallTable::kCapacityMax).
 constexpr size_t kLateStatusesMax = 4096;
-// Of a request that waits where it landed.
-constexpr uint32_t kNoSlot = 0xffffffff;
+// Longer memory goes back to its pool when a response is sent.
+constexpr size_t kSpareBytesMax = 64 * 1024;
 
 absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -59,6 +59,7 @@ absl::Status ServerConnection::Accept(std::unique_ptr<ConnectionRequest> request
       [this, hello](ConnectionEvent& event) { OnEvent(event, hello); });
   if (!endpoint.ok()) return endpoint.status();
   endpoint_ = *std::move(endpoint);
+  memory_ = endpoint_->memory();
   deferred_.reserve(2 * poller_.options().endpoint.ring_depth);
   return poller_.poller().connection_manager().Accept(std::move(request), endpoint_->queue_pair(),
                                                       endpoint_->MakeConnectOptions(epoch));
@@ -95,6 +96,7 @@ void ServerConnection::OnClosed(const absl::Status& why) {
   if (endpoint_->peer_lost()) poller_.CountPeerLost();
   poller_.CountReceiverNotReady(endpoint_->queue_pair().counters().receiver_not_ready);
   poller_.payload().End(endpoint_->payload_counters(), &payload_told_);
+  spare_memory_ = Buffer();
   late_statuses_.clear();
   deferred_.clear();
   deferred_first_ = 0;
@@ -106,6 +108,22 @@ void ServerConnection::OnClosed(const absl::Status& why) {
   }
   poller_.poller().Bury(std::move(endpoint_));
   poller_.OnConnectionClosed();
+}
+
+// ---- Memory for responses ----
+
+absl::StatusOr<Buffer> ServerConnection::TakeMessageMemory(size_t bytes) {
+  return memory_->staging()->TakeWhole(bytes);
+}
+
+void ServerConnection::KeepSpareMemory(Buffer memory) {
+  if (memory.block() == nullptr || endpoint_ == nullptr) return;
+  // Of the pool that responses are built in; and not what the device may still read.
+  if (memory.block()->pool == nullptr || memory.block()->domain_id != memory_->domain_id() ||
+      memory.block()->bytes.size() > kSpareBytesMax || !memory.IsOnly()) {
+    return;
+  }
+  spare_memory_ = std::move(memory).Whole();
 }
 
 // ---- Requests ----
@@ -120,13 +138,13 @@ Endpoint::Disposition ServerConnection::OnFrame(uint32_t slot, std::span<const s
     endpoint_->FailProtocol(FrameDefect::kWrongDirection);
     return Endpoint::Disposition::kConsumed;
   }
+  IncomingFrame incoming{.bytes = frame, .slot = slot, .landed = Buffer()};
   if (MustDefer()) {
-    Defer(slot, frame, Buffer());
-    endpoint_->WantWritable();
+    Defer(std::move(incoming));
     return Endpoint::Disposition::kKept;
   }
-  Process(frame, Buffer());
-  return Endpoint::Disposition::kConsumed;
+  Process(incoming);
+  return incoming.lent ? Endpoint::Disposition::kKept : Endpoint::Disposition::kConsumed;
 }
 
 bool ServerConnection::MustDefer() const {
@@ -139,12 +157,12 @@ void ServerConnection::OnLanded(Buffer frame) {
     endpoint_->FailProtocol(FrameDefect::kWrongDirection);
     return;
   }
+  IncomingFrame incoming{.bytes = bytes, .landed = std::move(frame)};
   if (MustDefer()) {
-    Defer(kNoSlot, bytes, std::move(frame));
-    endpoint_->WantWritable();
+    Defer(std::move(incoming));
     return;
   }
-  Process(bytes, std::move(frame));
+  Process(incoming);
 }
 
 void ServerConnection::OnPayloadDenied(uint32_t call_id, const absl::Status& why, bool) {
@@ -165,25 +183,32 @@ void ServerConnection::OnWritable() {
     ReturnInFlight(call);
   }
   while (HasDeferred() && endpoint_ != nullptr && endpoint_->CanSend()) {
-    Deferred deferred = TakeDeferred();
-    Process(deferred.frame, std::move(deferred.landed));
-    if (endpoint_ != nullptr && deferred.slot != kNoSlot) endpoint_->ReleaseReceive(deferred.slot);
+    IncomingFrame deferred = TakeDeferred();
+    Process(deferred);
+    Release(deferred);
   }
   if (endpoint_ != nullptr && (HasDeferred() || !unanswered_.empty() || !late_statuses_.empty())) {
     endpoint_->WantWritable();
   }
 }
 
-void ServerConnection::Defer(uint32_t slot, std::span<const std::byte> frame, Buffer landed) {
+void ServerConnection::Defer(IncomingFrame frame) {
   if (!HasDeferred() || deferred_.size() == deferred_.capacity()) {
     deferred_.erase(deferred_.begin(), deferred_.begin() + static_cast<ptrdiff_t>(deferred_first_));
     deferred_first_ = 0;
   }
-  deferred_.push_back({slot, frame, std::move(landed)});
+  deferred_.push_back(std::move(frame));
+  endpoint_->WantWritable();
 }
 
-void ServerConnection::Process(std::span<const std::byte> frame, Buffer landed) {
-  const auto& header = *reinterpret_cast<const RequestHeader*>(frame.data());
+// Of a frame that was deferred: its slot is posted again, unless a reader has it.
+void ServerConnection::Release(const IncomingFrame& frame) {
+  if (endpoint_ == nullptr || frame.lent || frame.slot == IncomingFrame::kNoSlot) return;
+  endpoint_->ReleaseReceive(frame.slot);
+}
+
+void ServerConnection::Process(IncomingFrame& frame) {
+  const auto& header = *reinterpret_cast<const RequestHeader*>(frame.bytes.data());
   const uint32_t call_id = header.frame.call_id;
   poller_.CountCall();
   const MethodEntry* method = poller_.methods().Find(header.method_id);
@@ -205,7 +230,10 @@ void ServerConnection::Process(std::span<const std::byte> frame, Buffer landed) 
   call->connection = this;
   call->id = call_id;
   call->context.Reset(deadline_ns);
-  if (!Read(call, frame, std::move(landed))) [[unlikely]] {
+  if (method->descriptor->response->bytes != nullptr) {
+    call->context.SetMessageMemory(this, std::exchange(spare_memory_, Buffer()));
+  }
+  if (!Read(call, frame)) [[unlikely]] {
     poller_.calls().Return(call);
     return;
   }
@@ -217,27 +245,29 @@ void ServerConnection::Process(std::span<const std::byte> frame, Buffer landed) 
 }
 
 // False: not such a request, or no memory for it; answered.
-bool ServerConnection::Read(ServerCall* call, std::span<const std::byte> frame, Buffer landed) {
+bool ServerConnection::Read(ServerCall* call, IncomingFrame& frame) {
   const Codec& codec = *call->method->descriptor->request;
   absl::Status status;
-  if (landed.block() == nullptr && reinterpret_cast<const FrameHeader*>(frame.data())->flags == 0)
-      [[likely]] {
-    if (codec.parse(call->messages.request, frame.subspan(sizeof(RequestHeader)))) [[likely]] {
+  uint64_t copied = 0;
+  if (!frame.has_landed() && frame.flags() == 0) [[likely]] {
+    const std::span<const std::byte> message = frame.bytes.subspan(sizeof(RequestHeader));
+    const bool read =
+        ReadMessage(*endpoint_, frame, message, codec, call->messages.request, &copied);
+    if (copied != 0) [[unlikely]]
+      poller_.payload().AddCopied(copied);
+    if (read) [[likely]]
       return true;
-    }
     status = absl::InvalidArgumentError("");
   } else {
-    uint64_t copied = 0;
-    status = ReadBody(*endpoint_, frame, landed.block() != nullptr ? &landed : nullptr, codec,
-                      call->messages.request, call->context.mutable_attachments(), &copied);
+    status = ReadBody(*endpoint_, frame, codec, call->messages.request,
+                      call->context.mutable_attachments(), &copied);
     poller_.payload().AddCopied(copied);
     CountPayload();
     if (status.ok()) return true;
   }
   if (absl::IsInvalidArgument(status)) {
     status = absl::InvalidArgumentError(absl::StrCat(
-        "the request of ", ToAbsl(call->method->descriptor->full_name),
-        " is not a message of the expected type: are both sides built from the same schema?"));
+        "the request of ", ToAbsl(call->method->descriptor->full_name), " ", codec.defect));
   }
   SendStatus(call->id, status);
   return false;
@@ -324,11 +354,11 @@ void ServerConnection::OnCancel(uint32_t call_id) {
   if (endpoint_->AbortPayload(call_id)) return;
   // Not started yet: it never will be.
   const auto first = deferred_.begin() + static_cast<ptrdiff_t>(deferred_first_);
-  auto found = std::find_if(first, deferred_.end(), [&](const Deferred& deferred) {
-    return reinterpret_cast<const FrameHeader*>(deferred.frame.data())->call_id == call_id;
+  auto found = std::find_if(first, deferred_.end(), [&](const IncomingFrame& deferred) {
+    return reinterpret_cast<const FrameHeader*>(deferred.bytes.data())->call_id == call_id;
   });
   if (found == deferred_.end()) return;
-  if (found->slot != kNoSlot) endpoint_->ReleaseReceive(found->slot);
+  Release(*found);
   deferred_.erase(found);
 }
 
@@ -374,19 +404,28 @@ void ServerConnection::SendResponse(ServerCall* call) {
   const void* const response = call->messages.response;
   const size_t message_bytes = codec.byte_size(response);
   const size_t bytes = sizeof(ResponseHeader) + message_bytes;
+  if (message_bytes == 0 && codec.bytes != nullptr) [[unlikely]] {
+    SendStatusSoon(call->id, absl::InternalError(absl::StrCat(
+                                 "the handler of ", ToAbsl(call->method->descriptor->full_name),
+                                 " returned OK and set no response")));
+    return;
+  }
   if (bytes > endpoint_->slot_frame_bytes_max() || codec.collect != nullptr ||
       !call->context.mutable_response_attachments()->empty()) [[unlikely]] {
     SendLongResponse(call, message_bytes);
     return;
   }
-  std::byte* memory = endpoint_->Reserve(bytes);
-  if (memory == nullptr) [[unlikely]] {  // Granting zones took the room.
+  uint64_t copied = 0;
+  const bool sent = SendShort(
+      *endpoint_, FrameKind::kResponse, call->id, sizeof(ResponseHeader), codec, response,
+      message_bytes, [](std::byte* frame) { WriteResponseFields(frame, /*status_code=*/0); },
+      &copied);
+  if (!sent) [[unlikely]] {  // Granting zones took the room.
     SendLongResponse(call, message_bytes);
     return;
   }
-  WriteResponseFields(memory, /*status_code=*/0);
-  codec.write(response, {memory + sizeof(ResponseHeader), message_bytes});
-  endpoint_->Commit(FrameKind::kResponse, call->id);
+  if (copied != 0) [[unlikely]]
+    poller_.payload().AddCopied(copied);
   poller_.poller().WantService(endpoint_.get());
 }
 

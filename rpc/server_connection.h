@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "verbena/rpc/message_body.h"
+#include "verbena/rpc/message_memory.h"
 #include "verbena/rpc/server_call.h"
 #include "verbena/transport/endpoint.h"
 
@@ -27,7 +29,7 @@ namespace verbena {
 
 class ServerPoller;
 
-class ServerConnection final : private Endpoint::Handler {
+class ServerConnection final : public MessageMemory, private Endpoint::Handler {
  public:
   // Calls of one connection that may run on the executor at once; one more gets
   // RESOURCE_EXHAUSTED. As many as a channel's default.
@@ -49,6 +51,12 @@ class ServerConnection final : private Endpoint::Handler {
   // Closed, and no handler runs for it: may be destroyed.
   bool finished() const { return endpoint_ == nullptr && calls_in_flight_ == 0; }
 
+  // MessageMemory, while a handler runs. Any thread.
+  absl::StatusOr<Buffer> TakeMessageMemory(size_t bytes) override;
+  uint64_t message_domain_id() const override { return memory_->domain_id(); }
+  // A response was in `memory`: the next may be built there, if nobody refers to it any more.
+  void KeepSpareMemory(Buffer memory);
+
  private:
   friend class ServerCall;
 
@@ -62,9 +70,8 @@ class ServerConnection final : private Endpoint::Handler {
   bool AwaitsPeer() const override { return calls_in_flight_ > 0; }
 
   bool MustDefer() const;
-  // `landed`: what `frame` is in, unless it is in a slot.
-  void Process(std::span<const std::byte> frame, Buffer landed);
-  bool Read(ServerCall* call, std::span<const std::byte> frame, Buffer landed);
+  void Process(IncomingFrame& frame);
+  bool Read(ServerCall* call, IncomingFrame& frame);
   void RunInline(ServerCall* call);
   void RunOnExecutor(ServerCall* call);
   static void Run(ServerCall* call);
@@ -84,21 +91,19 @@ class ServerConnection final : private Endpoint::Handler {
   void AddCall(ServerCall* call);
   void RemoveCall(ServerCall* call);
 
-  // A request that waits in its receive slot, or where it landed.
-  struct Deferred {
-    uint32_t slot;
-    std::span<const std::byte> frame;
-    Buffer landed;
-  };
   bool HasDeferred() const { return deferred_first_ < deferred_.size(); }
-  void Defer(uint32_t slot, std::span<const std::byte> frame, Buffer landed);
-  Deferred TakeDeferred() { return std::move(deferred_[deferred_first_++]); }
+  void Defer(IncomingFrame frame);
+  void Release(const IncomingFrame& frame);
+  IncomingFrame TakeDeferred() { return std::move(deferred_[deferred_first_++]); }
 
   ServerPoller& poller_;
   std::unique_ptr<Endpoint> endpoint_;
-  // Those before deferred_first_ were taken. Waiting are at most the ring; room for twice that
-  // means that it never allocates and seldom moves them.
-  std::vector<Deferred> deferred_;
+  std::shared_ptr<ConnectionMemory> memory_;  // From Accept on.
+  Buffer spare_memory_;                       // All of a block, that nobody else refers to.
+  // Requests that wait in their receive slots, or where they landed. Those before deferred_first_
+  // were taken. Waiting are at most the ring; room for twice that means that it never allocates and
+  // seldom moves them.
+  std::vector<IncomingFrame> deferred_;
   size_t deferred_first_ = 0;
   // Statuses that found no room to send, and must not be lost.
   struct LateStatus {

@@ -14,6 +14,8 @@
 
 namespace verbena {
 
+class MessageMemory;
+
 class ServerContext {
  public:
   ServerContext() = default;
@@ -43,6 +45,11 @@ class ServerContext {
     response_attachments_.push_back({std::move(buffer), 0});
   }
 
+  // For what builds messages. Null outside of a server.
+  MessageMemory* message_memory() const { return message_memory_; }
+  // A block that the last response was built in and that nobody uses; or empty.
+  Buffer TakeSpareMemory() { return std::exchange(spare_memory_, Buffer()); }
+
   // For the server.
   static constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
   void Reset(int64_t deadline_ns) {
@@ -51,6 +58,11 @@ class ServerContext {
   }
   AttachmentList* mutable_attachments() { return &attachments_; }
   AttachmentList* mutable_response_attachments() { return &response_attachments_; }
+  void SetMessageMemory(MessageMemory* memory, Buffer spare) {
+    message_memory_ = memory;
+    spare_memory_ = std::move(spare);
+  }
+  void DropMessageMemory() { SetMessageMemory(nullptr, Buffer()); }
   void Cancel() { cancelled_.store(true, std::memory_order_release); }
   int64_t deadline_ns() const { return deadline_ns_; }
 
@@ -65,6 +77,8 @@ class ServerContext {
   std::atomic<bool> cancelled_{false};
   AttachmentList attachments_;
   AttachmentList response_attachments_;
+  MessageMemory* message_memory_ = nullptr;
+  Buffer spare_memory_;
 };
 
 }  // namespace verbena

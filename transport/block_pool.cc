@@ -149,7 +149,7 @@ absl::StatusOr<Buffer> BlockPool::Make(uint32_t size_class) {
   return HandOut(block);
 }
 
-absl::StatusOr<Buffer> BlockPool::Take(size_t bytes) {
+absl::StatusOr<Buffer> BlockPool::TakeWhole(size_t bytes) {
   constexpr uint32_t kLast = kSizeClassCount - 1;
   if (bytes > SizeOfClass(kLast)) {
     return absl::ResourceExhaustedError(absl::StrCat("a block of ", bytes,
@@ -158,10 +158,14 @@ absl::StatusOr<Buffer> BlockPool::Take(size_t bytes) {
   }
   const uint32_t size_class = ClassOfSize(bytes);
   Buffer unused = TakeUnused(size_class);
-  if (unused.block() != nullptr) return Buffer(unused.block(), bytes);
-  absl::StatusOr<Buffer> made = Make(size_class);
-  if (!made.ok()) return made.status();
-  return Buffer(made->block(), bytes);
+  if (unused.block() != nullptr) return unused;
+  return Make(size_class);
+}
+
+absl::StatusOr<Buffer> BlockPool::Take(size_t bytes) {
+  absl::StatusOr<Buffer> whole = TakeWhole(bytes);
+  if (!whole.ok()) return whole;
+  return (*std::move(whole)).Slice(0, bytes);
 }
 
 absl::Status BlockPool::CheckRoom(uint32_t size_class, bool* ever) const {
@@ -220,6 +224,9 @@ void BlockPool::Close() {
 }
 
 void BlockPool::GiveBack(BufferBlock* block) {
+  // A local of its own: this may be the last that holds the pool, and once the block is unused,
+  // `block->pool` belongs to the next who takes it.
+  const std::shared_ptr<BlockPool> self = std::move(block->pool);
   const uint32_t size_class = block->size_class;
   impl_->unused[size_class].Push(*impl_, block->index);
   // `block` is somebody else's now.
@@ -227,9 +234,10 @@ void BlockPool::GiveBack(BufferBlock* block) {
 }
 
 Buffer BlockPool::HandOut(BufferBlock* block) {
+  block->home = this;
   block->pool = shared_from_this();
   block->taken_lately = true;
-  return Buffer(block, block->bytes.size());
+  return Buffer::First(block, block->bytes.size());
 }
 
 absl::Status BlockPool::Charge(uint64_t bytes) {

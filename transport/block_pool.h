@@ -52,7 +52,7 @@ class BlockSource {
   virtual absl::StatusOr<Made> Make(size_t bytes) = 0;
 };
 
-class BlockPool : public std::enable_shared_from_this<BlockPool> {
+class BlockPool final : public std::enable_shared_from_this<BlockPool>, private BlockHome {
  public:
   // Charges each block to all of `budgets`, in this order. At most kBlocksMax blocks.
   static std::shared_ptr<BlockPool> Create(std::unique_ptr<BlockSource> source,
@@ -68,8 +68,10 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   // destroyed first to make room. Slow. The buffer has the block's whole size. Errors:
   // RESOURCE_EXHAUSTED naming the budget, FAILED_PRECONDITION after Close(), or the source's.
   absl::StatusOr<Buffer> Make(uint32_t size_class);
-  // Either; the buffer has `bytes`. Errors: as Make(), and RESOURCE_EXHAUSTED when it is larger
-  // than the largest class.
+  // Either. The buffer has the block's whole size. Errors: as Make(), and RESOURCE_EXHAUSTED when it
+  // is larger than the largest class.
+  absl::StatusOr<Buffer> TakeWhole(size_t bytes);
+  // The same; the buffer has `bytes`.
   absl::StatusOr<Buffer> Take(size_t bytes);
   // Whether a block of this class could be made now, and if not, why. `ever`: whether it could if
   // nothing else were in use. Unused blocks of this pool don't count as room, so Make() may succeed
@@ -92,10 +94,9 @@ class BlockPool : public std::enable_shared_from_this<BlockPool> {
   static constexpr uint32_t kBlocksMax = 4096;
 
  private:
-  friend struct BufferBlock;
   BlockPool(std::unique_ptr<BlockSource> source,
             std::vector<std::shared_ptr<MemoryBudget>> budgets);
-  void GiveBack(BufferBlock* block);
+  void GiveBack(BufferBlock* block) override;
   Buffer HandOut(BufferBlock* block);
   absl::Status Charge(uint64_t bytes);
   void Refund(uint64_t bytes);

@@ -23,13 +23,10 @@ class WrappedMemory : public BlockMemory {
 }  // namespace
 
 void BufferBlock::Release(BufferBlock* block) {
-  // A local of its own: this may be the last that holds the pool, and once the block is unused,
-  // `block->pool` belongs to the next who takes it.
-  const std::shared_ptr<BlockPool> pool = std::move(block->pool);
-  if (pool == nullptr) {
+  if (block->home == nullptr) {
     delete block;
   } else {
-    pool->GiveBack(block);
+    block->home->GiveBack(block);
   }
 }
 
@@ -43,7 +40,7 @@ Buffer Buffer::Wrap(std::span<std::byte> memory, std::function<void()> release) 
   block->id = BufferBlock::NextId();
   block->bytes = memory;
   block->memory = std::make_shared<WrappedMemory>(std::move(release));
-  return Buffer(block.release(), memory.size());
+  return First(block.release(), memory.size());
 }
 
 }  // namespace verbena

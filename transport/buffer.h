@@ -35,7 +35,19 @@ class BlockMemory {
   virtual ~BlockMemory() = default;
 };
 
-// What Buffers refer to. Made by a BlockPool or by Buffer::Wrap; not for users.
+struct BufferBlock;
+
+// Where a block goes when nobody refers to it any more. Any thread.
+class BlockHome {
+ public:
+  virtual void GiveBack(BufferBlock* block) = 0;
+
+ protected:
+  ~BlockHome() = default;
+};
+
+// What Buffers refer to. Made by a BlockPool, by Buffer::Wrap, or for a message in a receive slot
+// (receive_ring.h); not for users.
 struct BufferBlock {
   std::atomic<uint32_t> references{0};
   uint32_t index = 0;  // In its pool.
@@ -43,10 +55,12 @@ struct BufferBlock {
   bool taken_lately = false;  // BlockPool::TrimIdle.
   uint64_t id = 0;            // Of this memory; never used again for another in this process.
   std::span<std::byte> bytes;
+  // Null: can't be kept longer than the block, nor registered anew.
   std::shared_ptr<BlockMemory> memory;
   // Where the memory was registered when it was made; 0: nowhere.
   uint64_t domain_id = 0;
   MemoryRegion* region = nullptr;
+  BlockHome* home = nullptr;  // Null: of none, and deleted after its last reference.
   // While somebody refers to the block, so that it outlives its users. Null: of no pool.
   std::shared_ptr<BlockPool> pool;
 
@@ -57,11 +71,15 @@ struct BufferBlock {
 class Buffer {
  public:
   Buffer() = default;
-  // All of `block`, or its first `bytes`. Adds a reference.
-  explicit Buffer(BufferBlock* block, size_t bytes)
-      : block_(block), data_(block->bytes.data()), size_(bytes) {
+  // The only one that refers to `block`: to all of it, or to its first `bytes`.
+  static Buffer First(BufferBlock* block, size_t bytes) {
     DCHECK_LE(bytes, block->bytes.size());
-    block_->references.fetch_add(1, std::memory_order_relaxed);
+    block->references.store(1, std::memory_order_relaxed);  // Nobody else knows it.
+    Buffer buffer;
+    buffer.block_ = block;
+    buffer.data_ = block->bytes.data();
+    buffer.size_ = bytes;
+    return buffer;
   }
   Buffer(const Buffer& other) : block_(other.block_), data_(other.data_), size_(other.size_) {
     if (block_ != nullptr) block_->references.fetch_add(1, std::memory_order_relaxed);
@@ -77,7 +95,9 @@ class Buffer {
     return *this;
   }
   ~Buffer() {
-    if (block_ != nullptr && block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (block_ == nullptr) return;
+    // A new reference can only be made of an old one, so the last needs no locked instruction.
+    if (IsOnly() || block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       BufferBlock::Release(block_);
     }
   }
@@ -92,14 +112,25 @@ class Buffer {
   bool empty() const { return size_ == 0; }
   std::span<std::byte> span() const { return {data_, size_}; }
   // A part of it; shares the memory. REQUIRES: offset + bytes <= size().
-  Buffer Slice(size_t offset, size_t bytes) const {
+  Buffer Slice(size_t offset, size_t bytes) const& { return Buffer(*this).Slice(offset, bytes); }
+  Buffer Slice(size_t offset, size_t bytes) && {
     DCHECK_LE(offset, size_);
     DCHECK_LE(bytes, size_ - offset);
-    Buffer slice(*this);
-    slice.data_ += offset;
-    slice.size_ = bytes;
-    return slice;
+    data_ += offset;
+    size_ = bytes;
+    return std::move(*this);
   }
+
+  // All of the block that it is in.
+  Buffer Whole() && {
+    if (block_ == nullptr) return Buffer();
+    data_ = block_->bytes.data();
+    size_ = block_->bytes.size();
+    return std::move(*this);
+  }
+
+  // Whether nothing else refers to the memory. REQUIRES: block() is not null.
+  bool IsOnly() const { return block_->references.load(std::memory_order_acquire) == 1; }
 
   // For the transport.
   BufferBlock* block() const { return block_; }

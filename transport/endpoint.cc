@@ -51,6 +51,7 @@ Endpoint::Endpoint(const EndpointOptions& options, EndpointId id, EndpointHost& 
 
 Endpoint::~Endpoint() {
   if (payload_ != nullptr) payload_->receiver.DropWindows();
+  if (memory_ != nullptr) memory_->Close();
 }
 
 size_t Endpoint::MemoryBytes(const EndpointOptions& options) {
@@ -58,7 +59,8 @@ size_t Endpoint::MemoryBytes(const EndpointOptions& options) {
   return options.ring_depth * stride      // receive slots
          + options.send_slots() * stride  // send slots
          + options.ring_depth * (sizeof(ScatterGatherEntry) + sizeof(RecvWorkRequest)) +
-         sizeof(Endpoint);
+         (options.send_slots() + kPostBatchBound) * sizeof(Buffer) + sizeof(ReceiveRing) +
+         sizeof(ConnectionMemory) + sizeof(Endpoint);
 }
 
 uint32_t Endpoint::CompletionsMax(const EndpointOptions& options) {
@@ -89,7 +91,19 @@ absl::Status Endpoint::Allocate(Device& device, CompletionQueue& queue) {
   auto receive_memory = domain_->AllocateMemory(options_.ring_depth * Stride(),
                                                 kAccessLocalWrite | kAccessRelaxedOrdering);
   if (!receive_memory.ok()) return receive_memory.status();
-  receive_memory_ = *std::move(receive_memory);
+  memory_ = std::make_shared<ConnectionMemory>(ConnectionMemoryOptions{
+      .domain = domain_,
+      .owner = device_owner_,
+      .process_budget =
+          options_.process_budget != nullptr ? options_.process_budget : MemoryBudget::OfProcess(),
+      .connection_bytes_max = options_.payload_bytes_max,
+      .memory_windows = capabilities_->memory_windows});
+  ring_ = ReceiveRing::Create({.depth = options_.ring_depth,
+                               .stride = Stride(),
+                               .device_owner = device_owner_,
+                               .domain = domain_,
+                               .domain_id = memory_->domain_id()},
+                              *std::move(receive_memory), host_, *this);
 
   // It only reads the send slots: private memory, which the peer has no way to see.
   const size_t send_bytes = send_slots_ * Stride();
@@ -108,7 +122,7 @@ absl::Status Endpoint::Allocate(Device& device, CompletionQueue& queue) {
   pair_options.recv_queue = &queue;
   pair_options.send_depth = send_depth_ + kDrainMarkers + kProbes;
   pair_options.recv_depth = options_.ring_depth;
-  pair_options.send_sge_max = 1;
+  pair_options.send_sge_max = 2;  // What is filled in place, and a tail.
   pair_options.recv_sge_max = 1;
   inline_bytes_max_ =
       std::min<uint32_t>(device.capabilities().inline_bytes_max, sizeof(InlineSlot::bytes));
@@ -124,10 +138,8 @@ absl::Status Endpoint::Allocate(Device& device, CompletionQueue& queue) {
   auto queue_pair = domain_->CreateQueuePair(pair_options);
   if (!queue_pair.ok()) return queue_pair.status();
   queue_pair_ = *std::move(queue_pair);
-
-  for (uint32_t i = 0; i < kPostBatchBound; ++i) {
-    send_requests_[i].sg_list = {&send_entries_[i], 1};
-  }
+  slot_tails_.resize(send_slots_);
+  pending_tails_.reserve(kPostBatchBound);
   return absl::OkStatus();
 }
 
@@ -135,8 +147,8 @@ absl::Status Endpoint::PostRing() {
   receive_entries_.resize(options_.ring_depth);
   released_.reserve(options_.ring_depth);
   for (uint32_t slot = 0; slot < options_.ring_depth; ++slot) {
-    receive_entries_[slot] = {reinterpret_cast<uint64_t>(ReceiveSlot(slot)), options_.slot_bytes,
-                              receive_memory_->local_key()};
+    receive_entries_[slot] = {reinterpret_cast<uint64_t>(ring_->Slot(slot)), options_.slot_bytes,
+                              ring_->local_key()};
     released_.push_back({WorkRequestId::Receive(id_, slot).value(), {&receive_entries_[slot], 1}});
   }
   absl::Status status = queue_pair_->PostRecv(released_);
@@ -189,14 +201,23 @@ void Endpoint::Open(const Hello& peer, Side side) {
 // ---- Sending ----
 
 std::byte* Endpoint::Reserve(size_t bytes, CreditClass credit_class) {
+  return ReservePart(bytes, 0, credit_class);
+}
+
+std::byte* Endpoint::ReserveBefore(const Buffer& tail, size_t bytes) {
+  DCHECK(CanSendFrom(tail, bytes));
+  return ReservePart(bytes, tail.size(), CreditClass::kData);
+}
+
+inline std::byte* Endpoint::ReservePart(size_t bytes, size_t tail_bytes, CreditClass credit_class) {
   DCHECK(reserved_ == nullptr) << "Reserve without Commit";
   DCHECK_GE(bytes, sizeof(FrameHeader));
-  DCHECK_LE(bytes, frame_bytes_max_);
+  DCHECK_LE(bytes + tail_bytes, frame_bytes_max_);
   if (state_ != State::kOpen || !credits_.CanSpend(credit_class) || SendQueueFree() == 0) {
     return nullptr;
   }
   if (pending_ == options_.post_batch_max) PostPending();
-  reserved_inline_ = bytes <= inline_bytes_max_;
+  reserved_inline_ = bytes + tail_bytes <= inline_bytes_max_;
   if (reserved_inline_) {
     reserved_ = inline_slots_[pending_].bytes.data();
   } else {
@@ -208,6 +229,21 @@ std::byte* Endpoint::Reserve(size_t bytes, CreditClass credit_class) {
 }
 
 void Endpoint::Commit(FrameKind kind, uint32_t call_id, uint8_t flags) {
+  CommitPart(nullptr, kind, call_id, flags);
+}
+
+void Endpoint::CommitBefore(const Buffer& tail, FrameKind kind, uint32_t call_id, uint8_t flags) {
+  if (!reserved_inline_) {
+    slot_tails_[slots_used_ % send_slots_] = tail;
+    ++slot_tails_held_;
+  } else if (batching) {
+    pending_tails_.push_back(tail);
+  }
+  CommitPart(&tail, kind, call_id, flags);
+}
+
+inline void Endpoint::CommitPart(const Buffer* tail, FrameKind kind, uint32_t call_id,
+                                 uint8_t flags) {
   DCHECK(reserved_ != nullptr) << "Commit without Reserve";
   WriteFrameHeader(reserved_, kind, flags, credits_.TakeUnreported(), call_id);
   credits_.Spend();
@@ -226,9 +262,16 @@ void Endpoint::Commit(FrameKind kind, uint32_t call_id, uint8_t flags) {
     slots_unsignaled_ = 0;
   }
 
-  send_entries_[pending_] = {reinterpret_cast<uint64_t>(reserved_), reserved_bytes_,
-                             send_region_->local_key()};
   SendWorkRequest& request = send_requests_[pending_];
+  std::array<ScatterGatherEntry, 2>& entries = send_entries_[pending_];
+  entries[0] = {reinterpret_cast<uint64_t>(reserved_), reserved_bytes_, send_region_->local_key()};
+  size_t entry_count = 1;
+  if (tail != nullptr) {
+    entries[1] = {reinterpret_cast<uint64_t>(tail->data()), static_cast<uint32_t>(tail->size()),
+                  reserved_inline_ ? LocalKey{} : tail->block()->region->local_key()};
+    entry_count = 2;
+  }
+  request.sg_list = {entries.data(), entry_count};
   request.flags = send_flags;
   request.wr_id = WorkRequestId::Send(id_, sends_posted_, slots_used_).value();
   ++pending_;
@@ -240,11 +283,24 @@ void Endpoint::PostPending() {
   const uint32_t count = pending_;
   pending_ = 0;
   absl::Status status = queue_pair_->PostSend({send_requests_.data(), count});
+  if (!pending_tails_.empty()) pending_tails_.clear();
   if (!status.ok()) Break(status);
+}
+
+// Of the frames whose slots are free again: those up to this count.
+void Endpoint::DropTails(uint32_t slots_retired) {
+  for (uint32_t slot = slots_retired_; slot != slots_retired; ++slot) {
+    Buffer& tail = slot_tails_[slot % send_slots_];
+    if (tail.block() == nullptr) continue;
+    tail = Buffer();
+    --slot_tails_held_;
+  }
 }
 
 void Endpoint::Service() {
   if (state_ == State::kDraining) return;
+  if (ring_->HasReturned()) [[unlikely]]
+    ring_->CollectReturned();
   if (payload_ != nullptr) ServicePayload();
   if (want_writable_ && CanSend()) {
     want_writable_ = false;
@@ -342,7 +398,9 @@ void Endpoint::OnCompletion(const WorkCompletion& completion) {
 
 void Endpoint::OnSent(WorkRequestId id) {
   sends_retired_ = id.SendCount(sends_retired_);
-  slots_retired_ = id.SlotCount(slots_retired_);
+  const uint32_t slots_retired = id.SlotCount(slots_retired_);
+  if (slot_tails_held_ != 0) DropTails(slots_retired);
+  slots_retired_ = slots_retired;
   if (id.is_probe()) probe_outstanding_ = false;
   if (payload_ != nullptr) {
     payload_->sender.OnRetired(sends_retired_);
@@ -364,7 +422,7 @@ void Endpoint::OnSentWhileClosing(bool probe) {
 void Endpoint::OnReceive(uint32_t slot, uint32_t bytes) {
   // After a protocol error nothing that the peer says counts, and one complaint is enough.
   if (state_ == State::kDraining || closed_told_) return;
-  const std::span<const std::byte> frame(ReceiveSlot(slot), bytes);
+  const std::span<const std::byte> frame(ring_->Slot(slot), bytes);
   if (FrameDefect defect = ValidateFrame(frame); defect != FrameDefect::kNone) [[unlikely]] {
     FailProtocol(defect);
     return;

@@ -28,22 +28,24 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "verbena/transport/connection_memory.h"
 #include "verbena/transport/credit_account.h"
 #include "verbena/transport/device.h"
 #include "verbena/transport/endpoint_host.h"
 #include "verbena/transport/endpoint_options.h"
 #include "verbena/transport/payload_path.h"
 #include "verbena/transport/peer_watch.h"
+#include "verbena/transport/receive_ring.h"
 #include "verbena/transport/wire_format.h"
 #include "verbena/transport/work_request_id.h"
 
 namespace verbena {
 
-class Endpoint final : private PayloadPort {
+class Endpoint final : private PayloadPort, private ReceiveRing::Owner {
  public:
   enum class Disposition {
     kConsumed,  // The receive slot is posted again.
-    kKept,      // The handler reads it later, and calls ReleaseReceive(slot).
+    kKept,      // The handler has lent it, or reads it later and calls ReleaseReceive(slot).
   };
 
   // The layer above. All calls come on the poller's thread.
@@ -131,6 +133,27 @@ class Endpoint final : private PayloadPort {
   void Commit(FrameKind kind, uint32_t call_id, uint8_t flags = 0);
   void WantWritable() { want_writable_ = true; }
 
+  // A frame that ends with `tail`, which is sent from where it is and must be as it is until then;
+  // the endpoint refers to it as long as the device may read it.
+  //
+  // Whether that can be: the tail is registered here, or short enough to go inline. `bytes`: of what
+  // stands before it. REQUIRES: the tail is not empty.
+  bool CanSendFrom(const Buffer& tail, size_t bytes) const {
+    DCHECK(!tail.empty());
+    return bytes + tail.size() <= inline_bytes_max_ || IsRegistered(tail);
+  }
+  // As Reserve and Commit, for the first `bytes` of the frame. REQUIRES: CanSendFrom(tail, bytes).
+  std::byte* ReserveBefore(const Buffer& tail, size_t bytes);
+  void CommitBefore(const Buffer& tail, FrameKind kind, uint32_t call_id, uint8_t flags = 0);
+  // Whether SendPayload takes memory as it is.
+  bool CanRegister(const Buffer& buffer) const {
+    return IsRegistered(buffer) || buffer.block()->memory != nullptr;
+  }
+  // Whether the device can read its memory as it is.
+  bool IsRegistered(const Buffer& buffer) const {
+    return buffer.block()->domain_id == memory_->domain_id();
+  }
+
   // Tells the handler if it may write, posts what is queued, and does ServiceIdle's work if that
   // can wait no longer. The poller calls this once after each batch of completions, and after
   // calls that queued frames.
@@ -143,6 +166,8 @@ class Endpoint final : private PayloadPort {
 
   // ---- Messages that go by RDMA WRITE ----
 
+  // What messages may be built in.
+  const std::shared_ptr<ConnectionMemory>& memory() { return memory_; }
   // Memory to put a message together in, or to copy one to. Slow the first time.
   // Errors: RESOURCE_EXHAUSTED naming the budget.
   absl::StatusOr<Buffer> TakeStaging(size_t bytes);
@@ -187,6 +212,10 @@ class Endpoint final : private PayloadPort {
   void OnCompletion(const WorkCompletion& completion);
   // The slot is posted again by a later Service() or ServiceIdle().
   void ReleaseReceive(uint32_t slot);
+  // Lends the slot to readers: it is released when the last Buffer that refers to it is gone, on any
+  // thread, and keeps its memory beyond the endpoint's life. The handler says kKept. All of the
+  // slot's first `bytes`; empty when too many are lent, and the slot is the handler's still.
+  Buffer LendReceive(uint32_t slot, size_t bytes) { return ring_->Lend(slot, bytes); }
   // For the handler: the frame just given is against the protocol. Closes and tells the peer.
   void FailProtocol(FrameDefect defect);
 
@@ -224,11 +253,10 @@ class Endpoint final : private PayloadPort {
   absl::Status PostRing();
 
   size_t Stride() const { return size_t{options_.slot_bytes} + kSlotColourBytes; }
-  std::byte* ReceiveSlot(uint32_t slot) {
-    return receive_memory_->bytes().data() + slot * Stride();
-  }
   uint32_t SendQueueFree() const { return send_depth_ - (sends_posted_ - sends_retired_); }
   bool SendSlotFree() const { return slots_used_ - slots_retired_ < send_slots_; }
+  // ReceiveRing::Owner.
+  void TakeBackSlot(uint32_t slot) override { ReleaseReceive(slot); }
   // PayloadPort.
   bool CanPost(bool credit) const override;
   uint32_t Post(SendWorkRequest& request, bool credit) override;
@@ -250,6 +278,10 @@ class Endpoint final : private PayloadPort {
   void ServicePayload();
   void TellPayloadEvents();
 
+  // `bytes`: of the part that is filled in place; `tail_bytes`: of what follows it.
+  std::byte* ReservePart(size_t bytes, size_t tail_bytes, CreditClass credit_class);
+  void CommitPart(const Buffer* tail, FrameKind kind, uint32_t call_id, uint8_t flags);
+  void DropTails(uint32_t slots_retired);
   void PostPending();
   void PostReleased();
   // Frames may come before Open: what they return is reported after it.
@@ -289,7 +321,8 @@ class Endpoint final : private PayloadPort {
 
   // Order matters: regions and windows go after the queue pair that uses them, the domain last.
   std::shared_ptr<ProtectionDomain> domain_;
-  std::unique_ptr<MemoryRegion> receive_memory_;
+  std::shared_ptr<ConnectionMemory> memory_;
+  ReceiveRing::Pointer ring_;
   std::unique_ptr<std::byte, void (*)(void*)> send_memory_;
   std::unique_ptr<MemoryRegion> send_region_;
   std::unique_ptr<MemoryRegion> probe_region_;  // Null: probes read nothing.
@@ -328,11 +361,18 @@ class Endpoint final : private PayloadPort {
   // Committed, not yet posted. Inline frames live in inline_slots_ at the same index.
   uint32_t pending_ = 0;
   std::array<SendWorkRequest, kPostBatchBound> send_requests_;
-  std::array<ScatterGatherEntry, kPostBatchBound> send_entries_;
+  // Of each request: what was filled in place, and its tail.
+  std::array<std::array<ScatterGatherEntry, 2>, kPostBatchBound> send_entries_;
   struct alignas(64) InlineSlot {
     std::array<std::byte, 256> bytes;
   };
   std::array<InlineSlot, kPostBatchBound> inline_slots_;
+
+  // Tails that the device may still read: by the send slot of their frame; and of inline frames
+  // until they are posted.
+  std::vector<Buffer> slot_tails_;
+  uint32_t slot_tails_held_ = 0;
+  std::vector<Buffer> pending_tails_;
 
   // Frames of the payload path that found no room. In order.
   struct Note {

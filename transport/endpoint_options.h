@@ -57,7 +57,8 @@ struct EndpointOptions {
   //   receive slots   ring_depth x (slot_bytes + kSlotColourBytes)     532,480 bytes
   //   send slots      send_slots() x (slot_bytes + kSlotColourBytes)    49,920
   //   what describes a receive slot    ring_depth x 40                   5,120
-  //   the endpoint itself, with room for a batch of inline frames      some 14,000
+  //   references to what is sent from elsewhere    (send_slots() + 32) x 24   1,056
+  //   the endpoint itself, with room for a batch of inline frames      some 15,000
   // With the defaults that is less than 600 KiB (614,400 bytes), of which only slots that were used
   // are touched. Blocks for messages that go by RDMA WRITE come and go with those (payload_path.h).
   //

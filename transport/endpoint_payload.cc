@@ -27,14 +27,7 @@ constexpr int64_t kTendNs = 200'000'000;
 PayloadPath& Endpoint::payload() {
   if (payload_ == nullptr) {
     PayloadPort& port = *this;
-    payload_ = std::make_unique<PayloadPath>(
-        port, *capabilities_,
-        PayloadPathOptions{.domain = domain_,
-                           .owner = device_owner_,
-                           .process_budget = options_.process_budget != nullptr
-                                                 ? options_.process_budget
-                                                 : MemoryBudget::OfProcess(),
-                           .connection_bytes_max = options_.payload_bytes_max});
+    payload_ = std::make_unique<PayloadPath>(port, *capabilities_, *memory_);
     notes_.reserve(kNotesReserved);
     host_.TendWithin(this, kTendNs);
   }
@@ -46,12 +39,12 @@ PayloadPath& Endpoint::payload() {
 PayloadCounters Endpoint::payload_counters() const {
   if (payload_ == nullptr) return {};
   PayloadCounters counters = payload_->counters;
-  counters.memory_bytes = payload_->bytes();
+  counters.memory_bytes = memory_->bytes();
   return counters;
 }
 
 absl::StatusOr<Buffer> Endpoint::TakeStaging(size_t bytes) {
-  return payload().staging().Take(bytes);
+  return memory_->staging()->Take(bytes);
 }
 
 absl::Status Endpoint::SendPayload(OutgoingFrame frame) {
@@ -138,7 +131,7 @@ void Endpoint::FlushNotes() {
 }
 
 void Endpoint::MakeInBackground(uint32_t size_class) {
-  host_.RunInBackground(id_, [pool = payload_->zones(), size_class] {
+  host_.RunInBackground(id_, [pool = memory_->zones(), size_class] {
     auto block = std::make_shared<absl::StatusOr<Buffer>>(pool->Make(size_class));
     return [block, size_class](Endpoint& endpoint) {
       endpoint.payload_->receiver.OnBlockMade(size_class, std::move(*block));
@@ -147,7 +140,7 @@ void Endpoint::MakeInBackground(uint32_t size_class) {
 }
 
 void Endpoint::RegisterInBackground(const Buffer& buffer) {
-  host_.RunInBackground(id_, [domain = payload_->domain(), buffer] {
+  host_.RunInBackground(id_, [domain = domain_, buffer] {
     const BufferBlock& block = *buffer.block();
     auto region = domain->RegisterMemory(block.bytes.data(), block.bytes.size(), kAccessLocalRead);
     auto made = std::make_shared<absl::StatusOr<Registration>>(

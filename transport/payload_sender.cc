@@ -279,7 +279,9 @@ void PayloadSender::PostChunk(Transfer& transfer) {
   if (transfer.piece_done == piece.size() && !last) {
     ++transfer.piece;
     transfer.piece_done = 0;
-    transfer.remote_offset = NextAttachmentAt(transfer.remote_offset);
+    if (transfer.piece >= BodyPieces(transfer)) {
+      transfer.remote_offset = NextAttachmentAt(transfer.remote_offset);
+    }
   }
   if (!last) return;
   transfer.announced = true;

@@ -38,8 +38,10 @@ namespace verbena {
 // A message for a zone.
 struct OutgoingFrame {
   uint32_t call_id = 0;
-  // The prefix, the frame's header and all of the frame up to the first attachment.
+  // The prefix, the frame's header and all of the frame up to the first attachment,
   Buffer head;
+  // unless its message is where it was built: then this is it, right behind the head. Or empty.
+  Buffer message;
   // Attachments, without empty ones. They go to multiples of kLandedAlignment behind the head.
   absl::InlinedVector<Buffer, 4> attachments;
   // What the zone must take.
@@ -113,7 +115,7 @@ class PayloadSender {
     OutgoingFrame frame;
     ZoneGrant zone;  // Immediate 0: none yet.
     State state = State::kKeys;
-    size_t piece = 0;            // The next bytes to send: of the head (0) or an attachment,
+    size_t piece = 0;            // The next bytes to send: of the head (0), or what follows it,
     uint64_t piece_done = 0;     // from here on,
     uint64_t remote_offset = 0;  // to here in the zone.
     uint32_t last_posted = 0;    // Count of sends with the last chunk.
@@ -124,11 +126,18 @@ class PayloadSender {
 
   Transfer* NewTransfer();
   void Free(Transfer* transfer);
-  const Buffer& Piece(const Transfer& transfer, size_t index) const {
-    return index == 0 ? transfer.frame.head : transfer.frame.attachments[index - 1];
+  // Pieces of the head and the message.
+  static size_t BodyPieces(const Transfer& transfer) {
+    return transfer.frame.message.empty() ? 1 : 2;
   }
-  size_t PieceCount(const Transfer& transfer) const {
-    return transfer.frame.attachments.size() + 1;
+  static const Buffer& Piece(const Transfer& transfer, size_t index) {
+    const OutgoingFrame& frame = transfer.frame;
+    if (index == 0) return frame.head;
+    const size_t body_pieces = BodyPieces(transfer);
+    return index < body_pieces ? frame.message : frame.attachments[index - body_pieces];
+  }
+  static size_t PieceCount(const Transfer& transfer) {
+    return BodyPieces(transfer) + transfer.frame.attachments.size();
   }
   // Looks up or makes the keys. False: some are being made.
   absl::StatusOr<bool> FindKeys(Transfer& transfer);

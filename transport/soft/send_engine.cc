@@ -94,10 +94,12 @@ inline SoftQueuePair::Refusal SoftQueuePair::PostOne(const SendWorkRequest& requ
   return PostRare(request);
 }
 
-// Not inline at all, or one piece that fits; other inline requests are for Check().
+// Not inline at all, or one or two pieces that fit; other inline requests are for Check().
 inline bool SoftQueuePair::InlineFits(const SendWorkRequest& request) const {
-  return !IsInline(request) ||
-         (request.sg_list.size() == 1 && request.sg_list[0].length <= inline_bytes_max_);
+  if (!IsInline(request)) return true;
+  const std::span<const ScatterGatherEntry> pieces = request.sg_list;
+  if (pieces.size() == 1) return pieces[0].length <= inline_bytes_max_;
+  return pieces.size() == 2 && uint64_t{pieces[0].length} + pieces[1].length <= inline_bytes_max_;
 }
 
 SoftQueuePair::Refusal SoftQueuePair::PostRare(const SendWorkRequest& request) {

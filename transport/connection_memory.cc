@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "verbena/transport/payload_path.h"
+#include "verbena/transport/connection_memory.h"
 
-#include <atomic>
 #include <utility>
 
 namespace verbena {
@@ -62,30 +61,41 @@ class DomainSource final : public BlockSource {
 
 }  // namespace
 
-std::shared_ptr<BlockPool> PayloadPath::MakePool(AccessFlags access,
-                                                 std::shared_ptr<const void> owner) const {
-  return BlockPool::Create(
-      std::make_unique<DomainSource>(domain_, domain_id_, access, std::move(owner)), budgets_);
-}
-
-PayloadPath::PayloadPath(PayloadPort& port, const Capabilities& can,
-                         const PayloadPathOptions& options)
-    : domain_(options.domain),
+ConnectionMemory::ConnectionMemory(ConnectionMemoryOptions options)
+    : options_(std::move(options)),
       domain_id_(NextDomainId()),
       budgets_{std::make_shared<MemoryBudget>("the memory budget of the connection",
-                                              options.connection_bytes_max),
-               options.process_budget},
-      // Windows open what the peer may write to; without them the whole block is open for good.
-      zones_(MakePool(
-          kAccessLocalWrite | (can.memory_windows ? kAccessWindowBind : kAccessRemoteWrite),
-          options.owner)),
-      copies_(can.memory_windows ? zones_ : MakePool(kAccessLocalWrite, options.owner)),
-      sender(port, domain_, domain_id_, can, counters),
-      receiver(port, *domain_, zones_, copies_, options.process_budget, can, counters) {}
+                                              options_.connection_bytes_max),
+               options_.process_budget} {}
 
-PayloadPath::~PayloadPath() {
-  zones_->Close();
-  copies_->Close();
+ConnectionMemory::~ConnectionMemory() { Close(); }
+
+void ConnectionMemory::Make(Pool& pool, bool open) {
+  std::lock_guard lock(mutex_);
+  if (pool.made.load(std::memory_order_relaxed)) return;
+  AccessFlags access = kAccessLocalWrite;
+  if (open) access |= options_.memory_windows ? kAccessWindowBind : kAccessRemoteWrite;
+  pool.pool = BlockPool::Create(
+      std::make_unique<DomainSource>(options_.domain, domain_id_, access, options_.owner),
+      budgets_);
+  if (closed_) pool.pool->Close();
+  pool.made.store(true, std::memory_order_release);
+}
+
+uint64_t ConnectionMemory::bytes() const {
+  uint64_t bytes = 0;
+  for (const Pool* pool : {&zones_, &staging_}) {
+    if (pool->made.load(std::memory_order_acquire)) bytes += pool->pool->bytes();
+  }
+  return bytes;
+}
+
+void ConnectionMemory::Close() {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (Pool* pool : {&zones_, &staging_}) {
+    if (pool->made.load(std::memory_order_relaxed)) pool->pool->Close();
+  }
 }
 
 }  // namespace verbena
