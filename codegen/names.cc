@@ -39,8 +39,10 @@ constexpr std::string_view kCppReserved[] = {
 // Members of the class that a service becomes (a member can't have its class's name), and the
 // namespaces that generated code names, which a class beside them would hide.
 constexpr std::string_view kServiceHelpers[] = {
-    "AsyncInterface", "NewStub", "Service",           "Stub", "StubInterface", "VerbenaMethods",
-    "absl",           "google",  "service_full_name", "std",  "verbena",
+    "AsyncInterface", "NewStub",           "Service", "Stub",
+    "StubInterface",  "VerbenaMethods",    "absl",    "flatbuffers",
+    "google",         "service_full_name", "std",     "testing",
+    "verbena",
 };
 
 // Names of the nested classes and of what they declare or inherit beside the user's methods.
@@ -92,10 +94,16 @@ constexpr std::string_view kRuntimeNames[] = {
     "DoneCallback",
     "EndpointOptions",
     "Executor",
+    "FlatFormat",
+    "FlatMessage",
+    "FlatMessageAllocator",
+    "FlatMessageBuilder",
+    "FlatMessageBytes",
     "Listener",
     "LocalKey",
     "MemoryRegion",
     "MemoryWindow",
+    "MessageMemory",
     "MethodDescriptor",
     "MethodId",
     "Opcode",
@@ -122,8 +130,10 @@ constexpr std::string_view kRuntimeNames[] = {
     "SharedReceiveQueue",
     "SharedReceiveQueueOptions",
     "StartUnary",
+    "VerifyFlatBuffer",
     "WindowBinding",
     "WorkCompletion",
+    "kFlatBuffersCodec",
 };
 
 template <size_t N>
@@ -142,7 +152,7 @@ bool IsHelper(NameKind kind, std::string_view name) {
       return Contains(kServiceHelpers, name);
     case NameKind::kMethod:
       return Contains(kMethodHelpers, name);
-    case NameKind::kPlacedMessage:
+    case NameKind::kOther:
       return false;
   }
   return false;
@@ -202,6 +212,15 @@ std::vector<std::string> CppFieldNames(const std::vector<std::string>& names) {
     result.push_back(cpp_name);
   }
   return result;
+}
+
+std::string NextComponent(std::string_view cpp_namespace, std::string_view outer) {
+  if (!outer.empty()) {
+    const std::string start = std::string(outer) + "::";
+    if (!cpp_namespace.starts_with(start)) return "";
+    cpp_namespace.remove_prefix(start.size());
+  }
+  return std::string(cpp_namespace.substr(0, cpp_namespace.find("::")));
 }
 
 std::set<std::string> RuntimeNames() {

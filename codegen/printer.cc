@@ -10,7 +10,7 @@ namespace {
 
 // A mistake in a template, found by the first test that runs it.
 [[noreturn]] void Die(const char* what, std::string_view where) {
-  std::fprintf(stderr, "protoc-gen-verbena: %s: \"%.*s\"\n", what, static_cast<int>(where.size()),
+  std::fprintf(stderr, "the emitter: %s: \"%.*s\"\n", what, static_cast<int>(where.size()),
                where.data());
   std::abort();
 }

@@ -16,6 +16,7 @@
 #include "verbena/codegen/protobuf_location.h"
 #include "verbena/codegen/protobuf_names.h"
 #include "verbena/codegen/protobuf_payload.h"
+#include "verbena/codegen/service_names.h"
 
 namespace verbena::codegen {
 namespace {
@@ -54,6 +55,66 @@ absl::Status CheckPackage(const FileDescriptor& file) {
                                   "\" contains \"std\", which hides "
                                   "the standard library from protoc's .pb.h; rename the package"));
     }
+  }
+  return absl::OkStatus();
+}
+
+// What each of protoc's classes has as a member, so that neither the class nor a nested type can be
+// called so.
+bool IsMemberOfMessages(const std::string& name) {
+  static const auto& members = *new std::set<std::string>{
+      "ByteSizeLong",
+      "Clear",
+      "CopyFrom",
+      "DestructorSkippable_",
+      "FullMessageName",
+      "GetCachedSize",
+      "GetClassData",
+      "GetDescriptor",
+      "GetMetadata",
+      "GetReflection",
+      "Impl_",
+      "InternalArenaConstructable_",
+      "InternalSwap",
+      "IsInitialized",
+      "MergeFrom",
+      "New",
+      "SetCachedSize",
+      "SharedCtor",
+      "SharedDtor",
+      "Swap",
+      "UnsafeArenaSwap",
+      "_Internal",
+      "default_instance",
+      "descriptor",
+  };
+  return members.contains(name);
+}
+
+template <class D>
+absl::Status CheckTypeName(const D& type) {
+  if (!IsMemberOfMessages(type.name())) return absl::OkStatus();
+  return ErrorAt(*type.file(), LocationOf(type),
+                 absl::StrCat(type.full_name(), ": \"", type.name(),
+                              "\" is also a member of each class that protoc writes, so that its "
+                              ".pb.h does not compile; rename the type"));
+}
+
+// Of `message` and what is nested in it.
+absl::Status CheckTypeNames(const Descriptor& message) {
+  if (absl::Status s = CheckTypeName(message); !s.ok()) return s;
+  for (int i = 0; i < message.enum_type_count(); ++i) {
+    if (absl::Status s = CheckTypeName(*message.enum_type(i)); !s.ok()) return s;
+  }
+  for (int i = 0; i < message.nested_type_count(); ++i) {
+    if (absl::Status s = CheckTypeNames(*message.nested_type(i)); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTypeNames(const FileDescriptor& file) {
+  for (int i = 0; i < file.message_type_count(); ++i) {
+    if (absl::Status s = CheckTypeNames(*file.message_type(i)); !s.ok()) return s;
   }
   return absl::OkStatus();
 }
@@ -117,7 +178,8 @@ absl::Status CheckNotPlacedWithNested(const Descriptor& message,
 }
 
 absl::Status CheckTypesAreNotPlaced(const FileDescriptor& file, PlacedNames& names) {
-  const std::map<std::string, const Descriptor*> placed = names.InPackageOf(file);
+  const std::map<std::string, const Descriptor*> placed =
+      names.InNamespace(file, CppNamespace(file));
   for (int i = 0; i < file.message_type_count(); ++i) {
     absl::Status s = CheckNotPlacedWithNested(*file.message_type(i), placed);
     if (!s.ok()) return s;
@@ -130,11 +192,12 @@ absl::Status CheckTypesAreNotPlaced(const FileDescriptor& file, PlacedNames& nam
 
 // ---- The model ------------------------------------------------------------------------------
 
+// "dir/greeter" of "dir/greeter.proto": what outputs are named after, as protoc does.
+std::string OutputStem(const FileDescriptor& file) { return protoc::cpp::StripProto(file.name()); }
+
 // `path` with the prefix of generated headers, unless Protobuf brings it along.
-std::string HeaderPath(const ProtobufFrontEndOptions& options, std::string path) {
-  if (options.include_prefix.empty() || absl::StartsWith(path, "google/protobuf/")) return path;
-  const bool slash = options.include_prefix.back() == '/';
-  return absl::StrCat(options.include_prefix, slash ? "" : "/", path);
+std::string HeaderPath(const GeneratorOptions& options, const std::string& path) {
+  return absl::StartsWith(path, "google/protobuf/") ? path : IncludePath(options, path);
 }
 
 PlacedMessageModel ReadPlacedMessage(const Descriptor& message, PlacedNames& names) {
@@ -160,15 +223,15 @@ PlacedMessageModel ReadPlacedMessage(const Descriptor& message, PlacedNames& nam
 
 // The class that stands for `message` in a method, and its codec.
 void ReadMethodType(const Descriptor& message, PlacedNames& names, std::string& type,
-                    std::string& codec) {
+                    std::vector<std::string>& codec) {
   const bool placed = HasPayloadFields(message);
   type = protoc::cpp::QualifiedClassName(&message);
   if (placed) {
     const std::string cpp_namespace = CppNamespace(*message.file());
     type = absl::StrCat(cpp_namespace.empty() ? "" : "::", cpp_namespace, "::", names.Of(message));
   }
-  codec = absl::StrCat("::verbena::", placed ? "kPlacedProtobufCodec" : "kProtobufCodec", "<", type,
-                       ">");
+  codec = {absl::StrCat("::verbena::", placed ? "kPlacedProtobufCodec" : "kProtobufCodec", "<",
+                        type, ">")};
 }
 
 absl::StatusOr<MethodModel> ReadMethod(const MethodDescriptor& method, PlacedNames& placed_names) {
@@ -189,36 +252,29 @@ absl::StatusOr<MethodModel> ReadMethod(const MethodDescriptor& method, PlacedNam
 }
 
 absl::StatusOr<ServiceModel> ReadService(const ServiceDescriptor& service,
+                                         const GeneratorOptions& options,
                                          PlacedNames& placed_names) {
   ServiceModel model;
   model.name = service.name();
   model.full_name = service.full_name();
-  model.comment = CommentOf(LocationOf(service));
-  std::vector<std::string> names;
+  model.cpp_namespace =
+      options.cpp_namespace.empty() ? CppNamespace(*service.file()) : options.cpp_namespace;
+  const SourceLocation location = LocationOf(service);
+  model.comment = CommentOf(location);
+  model.line = location.start_line + 1;
+  model.column = location.start_column + 1;
   for (int i = 0; i < service.method_count(); ++i) {
     absl::StatusOr<MethodModel> method = ReadMethod(*service.method(i), placed_names);
     if (!method.ok()) return method.status();
-    names.push_back(method->name);
     model.methods.push_back(*std::move(method));
   }
-  const std::vector<std::string> cpp_names = CppNames(NameKind::kMethod, names, {});
-  for (size_t i = 0; i < cpp_names.size(); ++i) model.methods[i].cpp_name = cpp_names[i];
   return model;
-}
-
-void NameServices(const FileDescriptor& file, PlacedNames& placed_names, ServiceFile& model) {
-  std::set<std::string> taken = NamesInPackage(file);
-  for (const auto& [name, message] : placed_names.InPackageOf(file)) taken.insert(name);
-  std::vector<std::string> names;
-  for (const ServiceModel& service : model.services) names.push_back(service.name);
-  const std::vector<std::string> cpp_names = CppNames(NameKind::kService, names, taken);
-  for (size_t i = 0; i < cpp_names.size(); ++i) model.services[i].cpp_name = cpp_names[i];
 }
 
 // Of the file itself, which users expect to come with the service, of each type that it names, and
 // of the classes around these.
 std::vector<std::string> MessageHeaders(const FileDescriptor& file,
-                                        const ProtobufFrontEndOptions& options) {
+                                        const GeneratorOptions& options) {
   std::set<std::string> headers = {HeaderPath(options, OutputStem(file) + ".pb.h")};
   for (int i = 0; i < file.service_count(); ++i) {
     for (int j = 0; j < file.service(i)->method_count(); ++j) {
@@ -237,31 +293,39 @@ std::vector<std::string> MessageHeaders(const FileDescriptor& file,
 
 }  // namespace
 
-std::string OutputStem(const FileDescriptor& file) { return protoc::cpp::StripProto(file.name()); }
-
 absl::StatusOr<ServiceFile> ReadProtobufFile(const FileDescriptor& file,
-                                             const ProtobufFrontEndOptions& options) {
+                                             const GeneratorOptions& options) {
   if (absl::Status s = CheckPackage(file); !s.ok()) return s;
   if (absl::Status s = CheckNoGenericServices(file); !s.ok()) return s;
+  if (absl::Status s = CheckTypeNames(file); !s.ok()) return s;
   if (absl::Status s = CheckPayloadFields(file); !s.ok()) return s;
   if (absl::Status s = CheckPlacedMessages(file); !s.ok()) return s;
   PlacedNames placed_names;
   if (absl::Status s = CheckTypesAreNotPlaced(file, placed_names); !s.ok()) return s;
   ServiceFile model;
+  model.generator = "protoc-gen-verbena";
   model.source_path = file.name();
+  model.output_stem = OutputStem(file);
   model.header_path = HeaderPath(options, OutputStem(file) + ".verbena.h");
-  model.cpp_namespace = CppNamespace(file);
+  model.placed_namespace = CppNamespace(file);
   model.message_headers = MessageHeaders(file, options);
   model.codec_header = "verbena/rpc/protobuf_codec.h";
   for (const Descriptor* message : MessagesWithPayload(file)) {
     model.placed_messages.push_back(ReadPlacedMessage(*message, placed_names));
   }
   for (int i = 0; i < file.service_count(); ++i) {
-    absl::StatusOr<ServiceModel> service = ReadService(*file.service(i), placed_names);
+    absl::StatusOr<ServiceModel> service = ReadService(*file.service(i), options, placed_names);
     if (!service.ok()) return service.status();
     model.services.push_back(*std::move(service));
   }
-  NameServices(file, placed_names, model);
+  const auto taken = [&](const std::string& cpp_namespace) {
+    std::set<std::string> names = NamesInNamespace(file, cpp_namespace);
+    for (const auto& [name, message] : placed_names.InNamespace(file, cpp_namespace)) {
+      names.insert(name);
+    }
+    return names;
+  };
+  if (absl::Status s = NameServices(taken, model); !s.ok()) return s;
   return model;
 }
 

@@ -41,21 +41,29 @@ void AddMessage(const Descriptor& type, std::set<std::string>& names) {
   for (int i = 0; i < type.enum_type_count(); ++i) AddEnum(*type.enum_type(i), names);
 }
 
-void AddFiles(const FileDescriptor& file, const std::string& package,
-              std::set<const FileDescriptor*>& seen, std::vector<const FileDescriptor*>& files) {
+void AddFiles(const FileDescriptor& file, std::set<const FileDescriptor*>& seen,
+              std::vector<const FileDescriptor*>& files) {
   if (!seen.insert(&file).second) return;
-  if (file.package() == package) files.push_back(&file);
-  for (int i = 0; i < file.dependency_count(); ++i) {
-    AddFiles(*file.dependency(i), package, seen, files);
-  }
+  files.push_back(&file);
+  for (int i = 0; i < file.dependency_count(); ++i) AddFiles(*file.dependency(i), seen, files);
 }
 
-// `file`, which is the first, and all that it imports, transitively, of the same package.
-std::vector<const FileDescriptor*> FilesOfPackage(const FileDescriptor& file) {
+// `file`, which is the first, and all that it imports, transitively.
+std::vector<const FileDescriptor*> WithImports(const FileDescriptor& file) {
   std::set<const FileDescriptor*> seen;
   std::vector<const FileDescriptor*> files;
-  AddFiles(file, file.package(), seen, files);
+  AddFiles(file, seen, files);
   return files;
+}
+
+// "c" of the package a.b.c for namespace a::b.
+std::set<std::string> NamespacesBelow(const FileDescriptor& file,
+                                      const std::string& cpp_namespace) {
+  std::set<std::string> names;
+  for (const FileDescriptor* seen : WithImports(file)) {
+    names.insert(NextComponent(CppNamespace(*seen), cpp_namespace));
+  }
+  return names;
 }
 
 }  // namespace
@@ -64,10 +72,12 @@ std::string CppNamespace(const FileDescriptor& file) {
   return absl::StrReplaceAll(file.package(), {{".", "::"}});
 }
 
-std::set<std::string> NamesInPackage(const FileDescriptor& file) {
-  std::set<std::string> names;
-  if (file.package() == "verbena") names = RuntimeNames();
-  for (const FileDescriptor* seen : FilesOfPackage(file)) {
+std::set<std::string> NamesInNamespace(const FileDescriptor& file,
+                                       const std::string& cpp_namespace) {
+  std::set<std::string> names = NamespacesBelow(file, cpp_namespace);
+  if (cpp_namespace == "verbena") names.merge(RuntimeNames());
+  for (const FileDescriptor* seen : WithImports(file)) {
+    if (CppNamespace(*seen) != cpp_namespace) continue;
     for (int i = 0; i < seen->message_type_count(); ++i) {
       // Nested A.B is A_B in C++, which something else may be called, too.
       AddMessage(*seen->message_type(i), names);
@@ -83,8 +93,10 @@ const PlacedNames::NamesOfMessages& PlacedNames::OfFile(const FileDescriptor& fi
   NamesOfMessages& result = files_[&file];  // Stays where it is when others are added.
   const std::vector<const Descriptor*> messages = MessagesWithPayload(file);
   if (messages.empty()) return result;
-  std::set<std::string> taken = NamesInPackage(file);
-  for (const FileDescriptor* seen : FilesOfPackage(file)) {
+  const std::string cpp_namespace = CppNamespace(file);
+  std::set<std::string> taken = NamesInNamespace(file, cpp_namespace);
+  for (const FileDescriptor* seen : WithImports(file)) {
+    if (CppNamespace(*seen) != cpp_namespace) continue;
     // Also those of `file`: what the schema spells so keeps its name.
     for (int i = 0; i < seen->service_count(); ++i) taken.insert(seen->service(i)->name());
     if (seen == &file) continue;
@@ -95,7 +107,7 @@ const PlacedNames::NamesOfMessages& PlacedNames::OfFile(const FileDescriptor& fi
   for (const Descriptor* message : messages) {
     names.push_back("Placed" + protoc::cpp::ClassName(message));
   }
-  names = CppNames(NameKind::kPlacedMessage, names, taken);
+  names = CppNames(NameKind::kOther, names, taken);
   for (size_t i = 0; i < names.size(); ++i) result[messages[i]] = names[i];
   return result;
 }
@@ -104,9 +116,11 @@ const std::string& PlacedNames::Of(const Descriptor& message) {
   return OfFile(*message.file()).at(&message);
 }
 
-std::map<std::string, const Descriptor*> PlacedNames::InPackageOf(const FileDescriptor& file) {
+std::map<std::string, const Descriptor*> PlacedNames::InNamespace(
+    const FileDescriptor& file, const std::string& cpp_namespace) {
   std::map<std::string, const Descriptor*> result;
-  for (const FileDescriptor* seen : FilesOfPackage(file)) {
+  for (const FileDescriptor* seen : WithImports(file)) {
+    if (CppNamespace(*seen) != cpp_namespace) continue;
     for (const auto& [message, name] : OfFile(*seen)) result[name] = message;
   }
   return result;

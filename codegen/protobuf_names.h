@@ -16,9 +16,11 @@ namespace verbena::codegen {
 // "a::b" of package a.b.
 std::string CppNamespace(const google::protobuf::FileDescriptor& file);
 
-// What `file` and its imports, transitively, bring into the namespace of its package by protoc's
-// code: types, enum values and extensions. In package verbena also the runtime's names.
-std::set<std::string> NamesInPackage(const google::protobuf::FileDescriptor& file);
+// What `file` and its imports, transitively, bring into the namespace `cpp_namespace` ("a::b") by
+// protoc's code: types, enum values, extensions, and the namespaces in it. In namespace verbena
+// also the runtime's names.
+std::set<std::string> NamesInNamespace(const google::protobuf::FileDescriptor& file,
+                                       const std::string& cpp_namespace);
 
 // The names of the classes around messages with fields that travel outside of them. They follow
 // from the message's own file and what that imports, never from the file that uses the message: so
@@ -28,10 +30,10 @@ class PlacedNames {
   // "PlacedOuter_Inner" of Outer.Inner. REQUIRES: HasPayloadFields(message).
   const std::string& Of(const google::protobuf::Descriptor& message);
 
-  // All classes in the package of `file` that are in it and its imports, transitively: their names,
-  // and the message of each.
-  std::map<std::string, const google::protobuf::Descriptor*> InPackageOf(
-      const google::protobuf::FileDescriptor& file);
+  // All classes in the namespace `cpp_namespace` that are in `file` and its imports, transitively:
+  // their names, and the message of each.
+  std::map<std::string, const google::protobuf::Descriptor*> InNamespace(
+      const google::protobuf::FileDescriptor& file, const std::string& cpp_namespace);
 
  private:
   using NamesOfMessages = std::map<const google::protobuf::Descriptor*, std::string>;

@@ -5,11 +5,12 @@
 //   protoc --plugin=protoc-gen-verbena=<this> --cpp_out=gen --verbena_out=gen dir/greeter.proto
 //
 // writes gen/dir/greeter.verbena.{h,cc} beside protoc's greeter.pb.{h,cc}. Options, as in
-// --verbena_out=include_prefix=gen:gen, are described at ProtobufFrontEndOptions.
+// --verbena_out=include_prefix=gen,mocks:gen, are described at GeneratorOptions.
 
 #include <iostream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,8 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream.h"
-#include "verbena/codegen/emitter.h"
+#include "verbena/codegen/generator_options.h"
+#include "verbena/codegen/outputs.h"
 #include "verbena/codegen/protobuf_front_end.h"
 #include "verbena/codegen/service_model.h"
 
@@ -43,7 +45,7 @@ class VerbenaGenerator : public google::protobuf::compiler::CodeGenerator {
   // "file:line:column" already.
   bool GenerateAll(const std::vector<const FileDescriptor*>& files, const std::string& parameter,
                    GeneratorContext* context, std::string* error) const override {
-    ProtobufFrontEndOptions options;
+    GeneratorOptions options;
     if (!ParseOptions(parameter, options, error)) return false;
     for (const FileDescriptor* file : files) {
       const absl::StatusOr<ServiceFile> model = ReadProtobufFile(*file, options);
@@ -51,52 +53,57 @@ class VerbenaGenerator : public google::protobuf::compiler::CodeGenerator {
         *error = std::string(model.status().message());
         return false;
       }
-      WarnOfStreams(*model);
-      Write(context, OutputStem(*file) + ".verbena.h", EmitHeader(*model));
-      Write(context, OutputStem(*file) + ".verbena.cc", EmitSource(*model));
+      std::cerr << Warnings(*model);  // Which protoc passes on.
+      for (const OutputFile& output : EmitAll(*model, options.mocks)) Write(context, output);
     }
     return true;
   }
 
  private:
-  static bool ParseOptions(const std::string& parameter, ProtobufFrontEndOptions& options,
+  static bool ParseOptions(const std::string& parameter, GeneratorOptions& options,
                            std::string* error) {
     std::vector<std::pair<std::string, std::string>> pairs;
     google::protobuf::compiler::ParseGeneratorParameter(parameter, &pairs);
     for (const auto& [key, value] : pairs) {
-      if (key != "include_prefix") {
+      if (!IsGeneratorOption(key)) {
         *error = absl::StrCat("unknown option \"", key, "\" in --verbena_out=", parameter,
-                              ":...; the options are: include_prefix=<folder>");
+                              ":...; the options are: ", kGeneratorOptionNames);
         return false;
       }
-      options.include_prefix = value;
+      if (absl::Status s = SetGeneratorOption(key, value, options); !s.ok()) {
+        *error = std::string(s.message());
+        return false;
+      }
     }
     return true;
   }
 
-  // protoc passes a plugin's stderr on.
-  static void WarnOfStreams(const ServiceFile& file) {
-    for (const ServiceModel& service : file.services) {
-      for (const MethodModel& method : service.methods) {
-        if (method.streaming == StreamingKind::kUnary) continue;
-        std::cerr << file.source_path << ":" << method.line << ":" << method.column
-                  << ": warning: " << service.full_name << "." << method.name
-                  << " is a streaming method; stubs for streams are not generated yet, so it is "
-                     "left out\n";
-      }
-    }
-  }
-
-  static void Write(GeneratorContext* context, const std::string& path, const std::string& text) {
-    const std::unique_ptr<google::protobuf::io::ZeroCopyOutputStream> stream(context->Open(path));
-    google::protobuf::io::CodedOutputStream(stream.get()).WriteString(text);
+  static void Write(GeneratorContext* context, const OutputFile& output) {
+    const std::unique_ptr<google::protobuf::io::ZeroCopyOutputStream> stream(
+        context->Open(output.path));
+    google::protobuf::io::CodedOutputStream(stream.get()).WriteString(output.text);
   }
 };
+
+constexpr char kUsage[] =
+    "protoc-gen-verbena is a plugin of protoc, which runs it:\n"
+    "\n"
+    "  protoc --plugin=protoc-gen-verbena=PATH --cpp_out=DIR --verbena_out=[OPTIONS:]DIR FILE...\n"
+    "\n"
+    "For dir/x.proto it writes DIR/dir/x.verbena.h and DIR/dir/x.verbena.cc. OPTIONS are "
+    "separated\n"
+    "by commas; --verbena_opt=OPTIONS is the same, and may contain \"::\".\n"
+    "\n";
 
 }  // namespace
 }  // namespace verbena::codegen
 
 int main(int argc, char* argv[]) {
+  const std::string_view argument = argc > 1 ? argv[1] : "";
+  if (argument == "--help" || argument == "-h") {
+    std::cout << verbena::codegen::kUsage << verbena::codegen::kGeneratorOptionHelp;
+    return 0;
+  }
   const verbena::codegen::VerbenaGenerator generator;
   return google::protobuf::compiler::PluginMain(argc, argv, &generator);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The .proto files in tests/codegen/corpus."""
+"""The .proto files in tests/codegen/corpus, and the .fbs files in tests/codegen/corpus/fbs."""
 
 # Library -> its .proto file and its deps.
 CORPUS = {
@@ -33,3 +33,52 @@ CORPUS = {
     "streaming": ("streaming.proto", []),
     "well_known": ("well_known.proto", []),
 }
+
+# Those with mocks, too.
+MOCKS = [
+    "helper_names",
+    "keywords",
+]
+
+_FBS = "//tests/codegen/corpus/fbs"
+
+# The same of .fbs files; mixed has a .proto file, too.
+FBS_CORPUS = {
+    "comments": (["comments.fbs"], []),
+    "dash-and.dots.v1": (["sub/dir/dash-and.dots.v1.fbs"], [":letter_case"]),
+    "features": (["features.fbs"], [_FBS + "/imported"]),
+    "formats": (["formats.fbs"], [_FBS + "/imported"]),
+    "generated": ([":write_schema"], [_FBS + "/imported"]),
+    "helper_names": (["helper_names.fbs"], []),
+    "imports": (["imports.fbs"], [
+        ":comments",
+        _FBS + "/imported",
+    ]),
+    "keywords": (["keywords.fbs"], []),
+    "letter_case": (["letter_case.fbs"], []),
+    "long_names": (["long_names.fbs"], []),
+    "mixed": ([
+        "mixed.proto",
+        "mixed_flat.fbs",
+    ], []),
+    "namespace_absl": (["namespace_absl.fbs"], []),
+    "namespace_flatbuffers": (["namespace_flatbuffers.fbs"], []),
+    "namespace_google": (["namespace_google.fbs"], []),
+    "namespace_std": (["namespace_std.fbs"], []),
+    "namespace_verbena": (["namespace_verbena.fbs"], []),
+    "namespaces": (["namespaces.fbs"], []),
+    "no_namespace": (["no_namespace.fbs"], []),
+    "no_services": (["no_services.fbs"], []),
+    "streaming": (["streaming.fbs"], []),
+    "type_names": (["type_names.fbs"], []),
+}
+
+FBS_MOCKS = [
+    "helper_names",
+    "keywords",
+    "long_names",
+    "mixed",
+    "namespaces",
+    "no_namespace",
+    "no_services",
+]

@@ -58,8 +58,16 @@ TEST(Names, MangledServiceAvoidsTakenNamesToo) {
   EXPECT_THAT(CppNames(NameKind::kService, {"class"}, {"class_"}), ElementsAre("class__"));
 }
 
+TEST(Names, NextComponentOfANamespace) {
+  EXPECT_EQ(NextComponent("a::b::c::d", "a::b"), "c");
+  EXPECT_EQ(NextComponent("a::b::c", "a::b"), "c");
+  EXPECT_EQ(NextComponent("a::b", ""), "a");
+  EXPECT_EQ(NextComponent("a::b", "a::b"), "");
+  EXPECT_EQ(NextComponent("a::bc::d", "a::b"), "");
+}
+
 TEST(Names, PlacedMessageAvoidsTakenNamesOnly) {
-  EXPECT_THAT(CppNames(NameKind::kPlacedMessage, {"PlacedA", "PlacedB"}, {"PlacedA", "PlacedA_"}),
+  EXPECT_THAT(CppNames(NameKind::kOther, {"PlacedA", "PlacedB"}, {"PlacedA", "PlacedA_"}),
               ElementsAre("PlacedA__", "PlacedB"));
 }
 

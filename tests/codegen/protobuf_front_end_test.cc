@@ -20,6 +20,7 @@
 namespace verbena::codegen {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -35,8 +36,7 @@ class Files : public google::protobuf::compiler::SourceTree,
     }
   }
 
-  absl::StatusOr<ServiceFile> Read(const std::string& path,
-                                   const ProtobufFrontEndOptions& options = {}) {
+  absl::StatusOr<ServiceFile> Read(const std::string& path, const GeneratorOptions& options = {}) {
     const google::protobuf::FileDescriptor* file = importer_.Import(path);
     if (file == nullptr) return absl::InternalError(errors_);
     return ReadProtobufFile(*file, options);
@@ -86,7 +86,7 @@ TEST(ProtobufFrontEnd, ReadsAService) {
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->source_path, "a/b.proto");
   EXPECT_EQ(file->header_path, "a/b.verbena.h");
-  EXPECT_EQ(file->cpp_namespace, "p::q");
+  EXPECT_EQ(file->services[0].cpp_namespace, "p::q");
   EXPECT_THAT(file->message_headers, ElementsAre("a/b.pb.h"));
   ASSERT_EQ(file->services.size(), 1u);
   const ServiceModel& service = file->services[0];
@@ -99,19 +99,51 @@ TEST(ProtobufFrontEnd, ReadsAService) {
   EXPECT_EQ(method.cpp_name, "SayHello");
   EXPECT_EQ(method.request_type, "::p::q::In_Nested");
   EXPECT_EQ(method.response_type, "::p::q::Out");
-  EXPECT_EQ(method.request_codec, "::verbena::kProtobufCodec<::p::q::In_Nested>");
-  EXPECT_EQ(method.response_codec, "::verbena::kProtobufCodec<::p::q::Out>");
+  EXPECT_THAT(method.request_codec, ElementsAre("::verbena::kProtobufCodec<::p::q::In_Nested>"));
+  EXPECT_THAT(method.response_codec, ElementsAre("::verbena::kProtobufCodec<::p::q::Out>"));
   EXPECT_EQ(method.comment, " Says it.\n");
   EXPECT_EQ(method.streaming, StreamingKind::kUnary);
   EXPECT_EQ(method.line, 6);
   EXPECT_EQ(method.column, 3);
 }
 
+TEST(ProtobufFrontEnd, RefusesATypeCalledAsAMemberOfMessages) {
+  EXPECT_THAT(
+      ErrorOf("syntax = 'proto3'; package p;\nmessage M { message In {\n message New {} } }"),
+      AllOf(HasSubstr("a/b.proto:3:2: p.M.In.New: \"New\" is also a member"),
+            HasSubstr("; rename the type")));
+  EXPECT_THAT(ErrorOf("syntax = 'proto3'; message Clear {}"), HasSubstr("1:20: Clear: "));
+  EXPECT_THAT(ErrorOf("syntax = 'proto3'; message M { enum Swap { A = 0; } }"),
+              HasSubstr("1:32: M.Swap: "));
+  EXPECT_TRUE(ReadText("syntax = 'proto3'; message M { int32 New = 1; } enum Clear { A = 0; }"
+                       "service S { rpc New(M) returns (M); }")
+                  .ok());
+}
+
+TEST(ProtobufFrontEnd, NamespaceOfTheOption) {
+  Files files({{"a.proto",
+                "syntax = 'proto3'; package p; import 'b.proto'; message M {}"
+                "service S { rpc F(M) returns (x.y.S); } service T { rpc F(M) returns (M); }"
+                "service z { rpc F(M) returns (M); }"},
+               {"b.proto", "syntax = 'proto3'; package x.y; import 'c.proto'; message S {}"},
+               {"c.proto", "syntax = 'proto3'; package x.y.z; message M {}"}});
+  const absl::StatusOr<ServiceFile> file = files.Read("a.proto", {.cpp_namespace = "x::y"});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->placed_namespace, "p");
+  EXPECT_EQ(file->services[0].cpp_namespace, "x::y");
+  EXPECT_EQ(file->services[0].cpp_name, "S_");  // As a message there.
+  EXPECT_EQ(file->services[0].full_name, "p.S");
+  EXPECT_EQ(file->services[0].mock_stub_name, "MockSStub");
+  EXPECT_EQ(file->services[0].methods[0].request_type, "::p::M");
+  EXPECT_EQ(file->services[1].cpp_name, "T");
+  EXPECT_EQ(file->services[2].cpp_name, "z_");  // As a namespace there.
+}
+
 TEST(ProtobufFrontEnd, NamesWithoutAPackage) {
   const absl::StatusOr<ServiceFile> file =
       ReadText("syntax = 'proto3'; message M {} service class { rpc delete(M) returns (M); }");
   ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_EQ(file->cpp_namespace, "");
+  EXPECT_EQ(file->services[0].cpp_namespace, "");
   EXPECT_EQ(file->services[0].full_name, "class");
   EXPECT_EQ(file->services[0].cpp_name, "class_");
   EXPECT_EQ(file->services[0].methods[0].full_name, "class/delete");
@@ -217,9 +249,10 @@ TEST(ProtobufFrontEnd, ReadsFieldsThatTravelOutside) {
 
   const std::vector<MethodModel>& methods = file->services[0].methods;
   EXPECT_EQ(methods[0].request_type, "::p::q::PlacedOuter_Inner");
-  EXPECT_EQ(methods[0].request_codec, "::verbena::kPlacedProtobufCodec<::p::q::PlacedOuter_Inner>");
+  EXPECT_THAT(methods[0].request_codec,
+              ElementsAre("::verbena::kPlacedProtobufCodec<::p::q::PlacedOuter_Inner>"));
   EXPECT_EQ(methods[0].response_type, "::p::q::Outer");
-  EXPECT_EQ(methods[0].response_codec, "::verbena::kProtobufCodec<::p::q::Outer>");
+  EXPECT_THAT(methods[0].response_codec, ElementsAre("::verbena::kProtobufCodec<::p::q::Outer>"));
   EXPECT_EQ(methods[1].request_type, "::p::q::Outer");
   EXPECT_EQ(methods[1].response_type, "::p::q::PlacedOuter_Inner");
 }

@@ -381,6 +381,18 @@ struct Stub_::VerbenaMethods {
       "corpus.helper_names.Stub/channel",
       &::verbena::kProtobufCodec<::corpus::helper_names::Message>,
       &::verbena::kProtobufCodec<::corpus::helper_names::Message>};
+  static constexpr ::verbena::MethodDescriptor CallbackService{
+      "corpus.helper_names.Stub/CallbackService",
+      &::verbena::kProtobufCodec<::corpus::helper_names::Message>,
+      &::verbena::kProtobufCodec<::corpus::helper_names::Message>};
+  static constexpr ::verbena::MethodDescriptor AsyncService{
+      "corpus.helper_names.Stub/AsyncService",
+      &::verbena::kProtobufCodec<::corpus::helper_names::Message>,
+      &::verbena::kProtobufCodec<::corpus::helper_names::Message>};
+  static constexpr ::verbena::MethodDescriptor PrepareAsync{
+      "corpus.helper_names.Stub/PrepareAsync",
+      &::verbena::kProtobufCodec<::corpus::helper_names::Message>,
+      &::verbena::kProtobufCodec<::corpus::helper_names::Message>};
 };
 
 Stub_::Stub::Stub(::std::shared_ptr<::verbena::Channel> channel)
@@ -484,6 +496,49 @@ void Stub_::Stub::channel(::verbena::ClientContext* context,
                         ::std::move(done));
 }
 
+::absl::Status Stub_::Stub::CallbackService(::verbena::ClientContext* context,
+                                            const ::corpus::helper_names::Message& request,
+                                            ::corpus::helper_names::Message* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::CallbackService, context, &request,
+                              response);
+}
+
+void Stub_::Stub::CallbackService(::verbena::ClientContext* context,
+                                  const ::corpus::helper_names::Message* request,
+                                  ::corpus::helper_names::Message* response,
+                                  ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::CallbackService, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status Stub_::Stub::AsyncService(::verbena::ClientContext* context,
+                                         const ::corpus::helper_names::Message& request,
+                                         ::corpus::helper_names::Message* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::AsyncService, context, &request, response);
+}
+
+void Stub_::Stub::AsyncService(::verbena::ClientContext* context,
+                               const ::corpus::helper_names::Message* request,
+                               ::corpus::helper_names::Message* response,
+                               ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::AsyncService, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status Stub_::Stub::PrepareAsync(::verbena::ClientContext* context,
+                                         const ::corpus::helper_names::Message& request,
+                                         ::corpus::helper_names::Message* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::PrepareAsync, context, &request, response);
+}
+
+void Stub_::Stub::PrepareAsync(::verbena::ClientContext* context,
+                               const ::corpus::helper_names::Message* request,
+                               ::corpus::helper_names::Message* response,
+                               ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::PrepareAsync, context, request, response,
+                        ::std::move(done));
+}
+
 Stub_::Service::Service() {
   AddVerbenaMethod(
       &VerbenaMethods::service_full_name,
@@ -541,6 +596,30 @@ Stub_::Service::Service() {
             context, static_cast<const ::corpus::helper_names::Message*>(request),
             static_cast<::corpus::helper_names::Message*>(response));
       });
+  AddVerbenaMethod(
+      &VerbenaMethods::CallbackService,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->CallbackService(
+            context, static_cast<const ::corpus::helper_names::Message*>(request),
+            static_cast<::corpus::helper_names::Message*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::AsyncService,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->AsyncService(
+            context, static_cast<const ::corpus::helper_names::Message*>(request),
+            static_cast<::corpus::helper_names::Message*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::PrepareAsync,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->PrepareAsync(
+            context, static_cast<const ::corpus::helper_names::Message*>(request),
+            static_cast<::corpus::helper_names::Message*>(response));
+      });
 }
 
 ::absl::Status Stub_::Service::service_full_name(::verbena::ServerContext* /*context*/,
@@ -584,6 +663,24 @@ Stub_::Service::Service() {
                                        const ::corpus::helper_names::Message* /*request*/,
                                        ::corpus::helper_names::Message* /*response*/) {
   return ::absl::UnimplementedError("corpus.helper_names.Stub/channel is not implemented");
+}
+
+::absl::Status Stub_::Service::CallbackService(::verbena::ServerContext* /*context*/,
+                                               const ::corpus::helper_names::Message* /*request*/,
+                                               ::corpus::helper_names::Message* /*response*/) {
+  return ::absl::UnimplementedError("corpus.helper_names.Stub/CallbackService is not implemented");
+}
+
+::absl::Status Stub_::Service::AsyncService(::verbena::ServerContext* /*context*/,
+                                            const ::corpus::helper_names::Message* /*request*/,
+                                            ::corpus::helper_names::Message* /*response*/) {
+  return ::absl::UnimplementedError("corpus.helper_names.Stub/AsyncService is not implemented");
+}
+
+::absl::Status Stub_::Service::PrepareAsync(::verbena::ServerContext* /*context*/,
+                                            const ::corpus::helper_names::Message* /*request*/,
+                                            ::corpus::helper_names::Message* /*response*/) {
+  return ::absl::UnimplementedError("corpus.helper_names.Stub/PrepareAsync is not implemented");
 }
 
 struct NewStub_::VerbenaMethods {

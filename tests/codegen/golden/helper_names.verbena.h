@@ -254,6 +254,18 @@ class Stub_ final {
                          const ::corpus::helper_names::Message* request,
                          ::corpus::helper_names::Message* response,
                          ::verbena::DoneCallback done) = 0;
+    virtual void CallbackService(::verbena::ClientContext* context,
+                                 const ::corpus::helper_names::Message* request,
+                                 ::corpus::helper_names::Message* response,
+                                 ::verbena::DoneCallback done) = 0;
+    virtual void AsyncService(::verbena::ClientContext* context,
+                              const ::corpus::helper_names::Message* request,
+                              ::corpus::helper_names::Message* response,
+                              ::verbena::DoneCallback done) = 0;
+    virtual void PrepareAsync(::verbena::ClientContext* context,
+                              const ::corpus::helper_names::Message* request,
+                              ::corpus::helper_names::Message* response,
+                              ::verbena::DoneCallback done) = 0;
   };
 
   // What clients call. A test may put an implementation of its own behind it.
@@ -281,6 +293,17 @@ class Stub_ final {
     virtual ::absl::Status channel(::verbena::ClientContext* context,
                                    const ::corpus::helper_names::Message& request,
                                    ::corpus::helper_names::Message* response) = 0;
+
+    // What others' generators add.
+    virtual ::absl::Status CallbackService(::verbena::ClientContext* context,
+                                           const ::corpus::helper_names::Message& request,
+                                           ::corpus::helper_names::Message* response) = 0;
+    virtual ::absl::Status AsyncService(::verbena::ClientContext* context,
+                                        const ::corpus::helper_names::Message& request,
+                                        ::corpus::helper_names::Message* response) = 0;
+    virtual ::absl::Status PrepareAsync(::verbena::ClientContext* context,
+                                        const ::corpus::helper_names::Message& request,
+                                        ::corpus::helper_names::Message* response) = 0;
     virtual AsyncInterface* async() = 0;
   };
 
@@ -309,6 +332,15 @@ class Stub_ final {
     ::absl::Status channel(::verbena::ClientContext* context,
                            const ::corpus::helper_names::Message& request,
                            ::corpus::helper_names::Message* response) override;
+    ::absl::Status CallbackService(::verbena::ClientContext* context,
+                                   const ::corpus::helper_names::Message& request,
+                                   ::corpus::helper_names::Message* response) override;
+    ::absl::Status AsyncService(::verbena::ClientContext* context,
+                                const ::corpus::helper_names::Message& request,
+                                ::corpus::helper_names::Message* response) override;
+    ::absl::Status PrepareAsync(::verbena::ClientContext* context,
+                                const ::corpus::helper_names::Message& request,
+                                ::corpus::helper_names::Message* response) override;
     AsyncInterface* async() override { return this; }
 
    private:
@@ -328,6 +360,18 @@ class Stub_ final {
                  ::corpus::helper_names::Message* response, ::verbena::DoneCallback done) override;
     void channel(::verbena::ClientContext* context, const ::corpus::helper_names::Message* request,
                  ::corpus::helper_names::Message* response, ::verbena::DoneCallback done) override;
+    void CallbackService(::verbena::ClientContext* context,
+                         const ::corpus::helper_names::Message* request,
+                         ::corpus::helper_names::Message* response,
+                         ::verbena::DoneCallback done) override;
+    void AsyncService(::verbena::ClientContext* context,
+                      const ::corpus::helper_names::Message* request,
+                      ::corpus::helper_names::Message* response,
+                      ::verbena::DoneCallback done) override;
+    void PrepareAsync(::verbena::ClientContext* context,
+                      const ::corpus::helper_names::Message* request,
+                      ::corpus::helper_names::Message* response,
+                      ::verbena::DoneCallback done) override;
     ::std::shared_ptr<::verbena::Channel> channel_;
   };
 
@@ -360,6 +404,17 @@ class Stub_ final {
     virtual ::absl::Status channel(::verbena::ServerContext* context,
                                    const ::corpus::helper_names::Message* request,
                                    ::corpus::helper_names::Message* response);
+
+    // What others' generators add.
+    virtual ::absl::Status CallbackService(::verbena::ServerContext* context,
+                                           const ::corpus::helper_names::Message* request,
+                                           ::corpus::helper_names::Message* response);
+    virtual ::absl::Status AsyncService(::verbena::ServerContext* context,
+                                        const ::corpus::helper_names::Message* request,
+                                        ::corpus::helper_names::Message* response);
+    virtual ::absl::Status PrepareAsync(::verbena::ServerContext* context,
+                                        const ::corpus::helper_names::Message* request,
+                                        ::corpus::helper_names::Message* response);
   };
 
  private:

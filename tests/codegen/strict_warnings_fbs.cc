@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// As strict_warnings.cc, of .fbs files.
+
+#include "tests/codegen/corpus/fbs/comments.verbena.cc"
+#include "tests/codegen/corpus/fbs/features.verbena.cc"
+#include "tests/codegen/corpus/fbs/formats.verbena.cc"
+#include "tests/codegen/corpus/fbs/generated.verbena.cc"
+#include "tests/codegen/corpus/fbs/helper_names.verbena.cc"
+#include "tests/codegen/corpus/fbs/imported/base.verbena.cc"
+#include "tests/codegen/corpus/fbs/imported/deep.verbena.cc"
+#include "tests/codegen/corpus/fbs/imports.verbena.cc"
+#include "tests/codegen/corpus/fbs/keywords.verbena.cc"
+#include "tests/codegen/corpus/fbs/letter_case.verbena.cc"
+#include "tests/codegen/corpus/fbs/long_names.verbena.cc"
+#include "tests/codegen/corpus/fbs/mixed_flat.verbena.cc"
+#include "tests/codegen/corpus/fbs/namespace_absl.verbena.cc"
+#include "tests/codegen/corpus/fbs/namespace_flatbuffers.verbena.cc"
+#include "tests/codegen/corpus/fbs/namespace_google.verbena.cc"
+#include "tests/codegen/corpus/fbs/namespace_std.verbena.cc"
+#include "tests/codegen/corpus/fbs/namespace_verbena.verbena.cc"
+#include "tests/codegen/corpus/fbs/namespaces.verbena.cc"
+#include "tests/codegen/corpus/fbs/no_namespace.verbena.cc"
+#include "tests/codegen/corpus/fbs/no_services.verbena.cc"
+#include "tests/codegen/corpus/fbs/streaming.verbena.cc"
+#include "tests/codegen/corpus/fbs/sub/dir/dash-and.dots.v1.verbena.cc"
+#include "tests/codegen/corpus/fbs/type_names.verbena.cc"
