@@ -16,7 +16,7 @@
 //     inline, yet short enough for a slot;
 //   - sent beside attachments that are so short that all goes in one slot;
 //   - received in a slot while a quarter of the ring's slots hold messages that are still in use;
-//   - of a table with fields aligned to more than 8 bytes (force_align), on arrival.
+//   - of a table with fields aligned to more than 8 bytes (force_align), on arrival in a slot.
 //
 // Threads: a builder serves one thread at a time; a FlatMessage is like a Buffer. Lifetime: a
 // builder must not outlive its channel or context; a message may. A received message that is kept
@@ -46,8 +46,9 @@ class FlatMessageBytes {
 
   // For the codec.
   const Buffer& buffer() const { return buffer_; }
-  void set_buffer(Buffer buffer) { buffer_ = std::move(buffer); }
-  Buffer TakeBuffer() { return std::exchange(buffer_, Buffer()); }
+  void set_buffer(Buffer buffer) { std::swap(buffer_, buffer); }
+  Buffer TakeBuffer() { return std::move(buffer_); }
+  void Clear() { buffer_.Reset(); }
   // As set_buffer, with a copy in memory of its own.
   void CopyFrom(std::span<const std::byte> bytes);
 
@@ -85,16 +86,39 @@ class FlatMessageAllocator : public flatbuffers::Allocator {
   explicit FlatMessageAllocator(MessageMemory* memory, Buffer spare = Buffer())
       : memory_(memory), block_(std::move(spare)) {}
 
-  uint8_t* allocate(size_t size) override;
-  void deallocate(uint8_t* p, size_t size) override;
+  uint8_t* allocate(size_t size) final {
+    if (!BlockServes() || end_ < size) [[unlikely]]
+      TakeBlock(size);
+    return reinterpret_cast<uint8_t*>(block_.data() + end_ - size);
+  }
+  void deallocate(uint8_t*, size_t) final {}  // The block stays.
   uint8_t* reallocate_downward(uint8_t* old_p, size_t old_size, size_t new_size, size_t in_use_back,
-                               size_t in_use_front) override;
+                               size_t in_use_front) final;
   // What was built: `bytes` at `data`.
-  Buffer TakeBuilt(const uint8_t* data, size_t bytes);
+  Buffer TakeBuilt(const uint8_t* data, size_t bytes) {
+    const auto offset =
+        static_cast<size_t>(reinterpret_cast<const std::byte*>(data) - block_.data());
+    if (!std::exchange(again_, true)) return std::move(block_).Slice(offset, bytes);
+    end_ = RoundDown(offset);
+    return block_.Slice(offset, bytes);
+  }
 
  private:
+  // Messages end at multiples of this, and FlatBuffers aligns what is in them from their ends: more
+  // than the 32 that force_align may ask for, and a cache line.
+  static constexpr size_t kEndAlignment = 64;
+  static constexpr size_t RoundDown(size_t offset) { return offset & ~(kEndAlignment - 1); }
+
   // Whether the next message can be built in the block, too.
-  bool BlockServes();
+  bool BlockServes() {
+    if (block_.block() == nullptr) return false;
+    // Of an earlier connection, or from before there was one.
+    if (memory_ != nullptr && block_.block()->domain_id != memory_->message_domain_id()) {
+      return false;
+    }
+    if (block_.IsOnly()) end_ = RoundDown(block_.size());
+    return true;
+  }
   void TakeBlock(size_t bytes);
 
   MessageMemory* const memory_;  // Null: from the heap.
@@ -107,14 +131,20 @@ class FlatMessageAllocator : public flatbuffers::Allocator {
 // was released the next may be built; that is cheaper than with a new builder.
 class FlatMessageBuilder : private FlatMessageAllocator, public flatbuffers::FlatBufferBuilder {
  public:
-  // For requests on this channel. `initial_bytes`: about what the message will have; when it is
-  // more than the block it is in has room for (16 KiB at least), what was built so far is moved to
-  // a larger one.
-  explicit FlatMessageBuilder(Channel& channel, size_t initial_bytes = kInitialBytes);
+  // For requests on this channel. `initial_bytes`: what the message will have, and a little more.
+  // One that outgrows it is moved to larger memory (half as much again) each time that its block has
+  // no room; blocks have 16 KiB at least.
+  explicit FlatMessageBuilder(Channel& channel, size_t initial_bytes = kInitialBytes)
+      : FlatMessageAllocator(&channel.message_memory()),
+        FlatBufferBuilder(initial_bytes, static_cast<FlatMessageAllocator*>(this)) {}
   // For the response to this call, or calls that its handler makes.
-  explicit FlatMessageBuilder(ServerContext& context, size_t initial_bytes = kInitialBytes);
+  explicit FlatMessageBuilder(ServerContext& context, size_t initial_bytes = kInitialBytes)
+      : FlatMessageAllocator(context.message_memory(), context.TakeSpareMemory()),
+        FlatBufferBuilder(initial_bytes, static_cast<FlatMessageAllocator*>(this)) {}
   // In memory from the heap: what is built is copied when it is sent.
-  explicit FlatMessageBuilder(size_t initial_bytes = kInitialBytes);
+  explicit FlatMessageBuilder(size_t initial_bytes = kInitialBytes)
+      : FlatMessageAllocator(nullptr),
+        FlatBufferBuilder(initial_bytes, static_cast<FlatMessageAllocator*>(this)) {}
 
   FlatMessageBuilder(const FlatMessageBuilder&) = delete;
   FlatMessageBuilder& operator=(const FlatMessageBuilder&) = delete;
@@ -131,7 +161,16 @@ class FlatMessageBuilder : private FlatMessageAllocator, public flatbuffers::Fla
   using FlatBufferBuilder::Release;
   using FlatBufferBuilder::ReleaseBufferPointer;
   using FlatBufferBuilder::ReleaseRaw;
-  Buffer ReleaseBuffer();
+  Buffer ReleaseBuffer() {
+    Buffer message;
+    if (finished) [[likely]] {
+      message = TakeBuilt(GetBufferPointer(), GetSize());
+      size_t size, offset;
+      ReleaseRaw(size, offset);  // The memory is the allocator's: the next message asks for more.
+    }
+    Clear();
+    return message;
+  }
 };
 
 }  // namespace verbena

@@ -56,7 +56,7 @@ inline constexpr Codec kFlatBuffersCodec = {
         },
     .create = []() -> void* { return new FlatMessage<Table>; },
     .destroy = [](void* message) { delete static_cast<FlatMessage<Table>*>(message); },
-    .clear = [](void* message) { static_cast<FlatMessage<Table>*>(message)->set_buffer(Buffer()); },
+    .clear = [](void* message) { static_cast<FlatMessage<Table>*>(message)->Clear(); },
     .bytes = [](const void* message) -> const Buffer* {
       return &static_cast<const FlatMessage<Table>*>(message)->buffer();
     },

@@ -70,12 +70,20 @@ bool SendInSlot(Endpoint& endpoint, FrameKind kind, uint32_t call_id, size_t hea
   return true;
 }
 
+// LandingPrefix::gap_bytes for a message that begins so many bytes behind the zone's begin and the
+// gap. 0 where no gap helps.
+uint64_t GapBefore(const Buffer& message, size_t behind) {
+  const uint64_t gap = (reinterpret_cast<uintptr_t>(message.data()) - behind) % kLandedAlignment;
+  return gap % 8 == 0 ? gap : 0;
+}
+
 // Puts a frame together that goes by RDMA WRITE: prefix, FrameHeader, prologue and message in new
 // registered memory, but for a message that can be sent from where it is; and references to the
 // attachments.
-absl::StatusOr<OutgoingFrame> MakeLandingFrame(Endpoint& endpoint, FrameKind kind, uint32_t call_id,
-                                               size_t header_bytes, const OutgoingBody& body,
-                                               uint64_t* bytes_copied) {
+absl::StatusOr<OutgoingFrame> MakeLandingFrame(
+    Endpoint& endpoint, FrameKind kind, uint32_t call_id, size_t header_bytes,
+    const OutgoingBody& body, absl::FunctionRef<void(std::byte* frame)> write_fields,
+    uint64_t* bytes_copied) {
   if (absl::Status status = body.Check(); !status.ok()) return status;
   OutgoingFrame frame;
   frame.call_id = call_id;
@@ -86,24 +94,31 @@ absl::StatusOr<OutgoingFrame> MakeLandingFrame(Endpoint& endpoint, FrameKind kin
     frame.message = *bytes;
     head_bytes -= bytes->size();
   }
-  absl::StatusOr<Buffer> head = endpoint.TakeStaging(sizeof(LandingPrefix) + head_bytes);
+  LandingPrefix prefix{};
+  if (!frame.message.empty() && body.attachments.empty()) {
+    prefix.gap_bytes = GapBefore(frame.message, sizeof(prefix) + head_bytes);
+  }
+  const size_t frame_at = sizeof(prefix) + prefix.gap_bytes;
+  absl::StatusOr<Buffer> head = endpoint.TakeStaging(frame_at + head_bytes);
   if (!head.ok()) return head.status();
   for (const Attachment& attachment : body.attachments) {
     if (attachment.buffer.empty()) continue;
     end = NextAttachmentAt(end) + attachment.buffer.size();
     frame.attachments.push_back(attachment.buffer);
   }
-  const LandingPrefix prefix = {.frame_bytes = end};
+  prefix.frame_bytes = end;
   std::memcpy(head->data(), &prefix, sizeof(prefix));
-  std::byte* const at = head->data() + sizeof(prefix);
+  std::memset(head->data() + sizeof(prefix), 0, prefix.gap_bytes);
+  std::byte* const at = head->data() + frame_at;
   WriteFrameHeader(at, kind, body.flags(), /*credits=*/0, call_id);
+  write_fields(at);
   std::byte* const message = WritePrologue(body, at + header_bytes);
   if (frame.message.empty()) {
     body.codec->write(body.message, {message, body.message_bytes});
     if (body.bytes_in_place() != nullptr) *bytes_copied += body.message_bytes;
   }
   frame.head = *std::move(head);
-  frame.landing_bytes = sizeof(prefix) + end;
+  frame.landing_bytes = frame_at + end;
   return frame;
 }
 
@@ -159,9 +174,8 @@ absl::Status SendBody(Endpoint& endpoint, FrameKind kind, uint32_t call_id, size
     return absl::OkStatus();
   }
   absl::StatusOr<OutgoingFrame> frame =
-      MakeLandingFrame(endpoint, kind, call_id, header_bytes, body, bytes_copied);
+      MakeLandingFrame(endpoint, kind, call_id, header_bytes, body, write_fields, bytes_copied);
   if (!frame.ok()) return frame.status();
-  write_fields(frame->head.data() + sizeof(LandingPrefix));
   return endpoint.SendPayload(*std::move(frame));
 }
 

@@ -63,7 +63,6 @@ void ServerCallPool::Return(ServerCall* call) {
   call->DropRequestPayload();
   call->DropResponse();
   messages_[call->method->index].pairs.push_back(call->messages);
-  call->context.DropMessageMemory();
   call->status = absl::OkStatus();
   call->next = free_;
   free_ = call;

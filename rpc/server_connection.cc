@@ -230,9 +230,8 @@ void ServerConnection::Process(IncomingFrame& frame) {
   call->connection = this;
   call->id = call_id;
   call->context.Reset(deadline_ns);
-  if (method->descriptor->response->bytes != nullptr) {
-    call->context.SetMessageMemory(this, std::exchange(spare_memory_, Buffer()));
-  }
+  call->context.SetMessageMemory(
+      this, poller_.options().executor == nullptr ? &spare_memory_ : nullptr);
   if (!Read(call, frame)) [[unlikely]] {
     poller_.calls().Return(call);
     return;

@@ -48,7 +48,9 @@ class ServerContext {
   // For what builds messages. Null outside of a server.
   MessageMemory* message_memory() const { return message_memory_; }
   // A block that the last response was built in and that nobody uses; or empty.
-  Buffer TakeSpareMemory() { return std::exchange(spare_memory_, Buffer()); }
+  Buffer TakeSpareMemory() {
+    return spare_memory_ != nullptr ? std::move(*spare_memory_) : Buffer();
+  }
 
   // For the server.
   static constexpr int64_t kNoDeadline = std::numeric_limits<int64_t>::max();
@@ -58,11 +60,11 @@ class ServerContext {
   }
   AttachmentList* mutable_attachments() { return &attachments_; }
   AttachmentList* mutable_response_attachments() { return &response_attachments_; }
-  void SetMessageMemory(MessageMemory* memory, Buffer spare) {
+  // `spare`: null where the handler runs on another thread than the connection.
+  void SetMessageMemory(MessageMemory* memory, Buffer* spare) {
     message_memory_ = memory;
-    spare_memory_ = std::move(spare);
+    spare_memory_ = spare;
   }
-  void DropMessageMemory() { SetMessageMemory(nullptr, Buffer()); }
   void Cancel() { cancelled_.store(true, std::memory_order_release); }
   int64_t deadline_ns() const { return deadline_ns_; }
 
@@ -78,7 +80,7 @@ class ServerContext {
   AttachmentList attachments_;
   AttachmentList response_attachments_;
   MessageMemory* message_memory_ = nullptr;
-  Buffer spare_memory_;
+  Buffer* spare_memory_ = nullptr;
 };
 
 }  // namespace verbena

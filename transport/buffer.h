@@ -94,12 +94,13 @@ class Buffer {
     std::swap(size_, other.size_);
     return *this;
   }
-  ~Buffer() {
-    if (block_ == nullptr) return;
-    // A new reference can only be made of an old one, so the last needs no locked instruction.
-    if (IsOnly() || block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      BufferBlock::Release(block_);
-    }
+  ~Buffer() { LetGo(); }
+  // As if it were made anew.
+  void Reset() {
+    LetGo();
+    block_ = nullptr;
+    data_ = nullptr;
+    size_ = 0;
   }
 
   // Memory of the user's. `release` runs when nothing refers to it any more: no Buffer, and no
@@ -136,6 +137,14 @@ class Buffer {
   BufferBlock* block() const { return block_; }
 
  private:
+  void LetGo() {
+    if (block_ == nullptr) return;
+    // A new reference can only be made of an old one, so the last needs no locked instruction.
+    if (IsOnly() || block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      BufferBlock::Release(block_);
+    }
+  }
+
   BufferBlock* block_ = nullptr;
   std::byte* data_ = nullptr;
   size_t size_ = 0;

@@ -142,8 +142,12 @@ void PayloadReceiver::FinishClose(Zone& zone) {
 }
 
 uint32_t PayloadReceiver::LandedCallId(const Zone& zone) {
+  LandingPrefix prefix;
+  std::memcpy(&prefix, zone.block.data(), sizeof(prefix));
+  if (prefix.gap_bytes >= kLandedAlignment) return 0;  // Deliver() says what that is.
   uint32_t call_id;
-  std::memcpy(&call_id, zone.block.data() + sizeof(LandingPrefix) + offsetof(FrameHeader, call_id),
+  std::memcpy(&call_id,
+              zone.block.data() + sizeof(prefix) + prefix.gap_bytes + offsetof(FrameHeader, call_id),
               sizeof(call_id));
   return call_id;
 }
@@ -151,7 +155,8 @@ uint32_t PayloadReceiver::LandedCallId(const Zone& zone) {
 void PayloadReceiver::Deliver(Zone& zone) {
   LandingPrefix prefix;
   std::memcpy(&prefix, zone.block.data(), sizeof(prefix));
-  if (prefix.frame_bytes > zone.block.size() - sizeof(prefix) ||
+  if (prefix.gap_bytes >= kLandedAlignment || prefix.gap_bytes % 8 != 0 ||
+      prefix.frame_bytes > zone.block.size() - sizeof(prefix) - prefix.gap_bytes ||
       prefix.frame_bytes < sizeof(FrameHeader)) {
     port_.OnDefect(FrameDefect::kLanded);
     return;
@@ -161,13 +166,14 @@ void PayloadReceiver::Deliver(Zone& zone) {
     port_.OnDefect(FrameDefect::kReservedBits);
     return;
   }
-  Buffer frame = zone.block.Slice(sizeof(prefix), prefix.frame_bytes);
+  Buffer frame = zone.block.Slice(sizeof(prefix) + prefix.gap_bytes, prefix.frame_bytes);
   counters_.bytes_received += prefix.frame_bytes;
   if (!windows_) {
     // The peer can write to the block still.
-    std::memcpy(zone.copy.data(), frame.data(), frame.size());
+    Buffer copy = zone.copy.Slice(prefix.gap_bytes, frame.size());
+    std::memcpy(copy.data(), frame.data(), frame.size());
     counters_.bytes_copied += frame.size();
-    frame = zone.copy.Slice(0, frame.size());
+    frame = std::move(copy);
   }
   landed_.push_back(std::move(frame));
 }

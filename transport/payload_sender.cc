@@ -222,9 +222,16 @@ bool PayloadSender::Abort(uint32_t call_id) {
 
 // ---- Sending ----
 
+uint64_t PayloadSender::NextChunkBytes(const Transfer& transfer) const {
+  const uint64_t left = Piece(transfer, transfer.piece).size() - transfer.piece_done;
+  const uint64_t chunk = chunk_bytes();
+  // A little more at the end is cheaper than another work request.
+  return left <= chunk + chunk / 8 ? left : chunk;
+}
+
 bool PayloadSender::IsLastChunk(const Transfer& transfer) const {
   return transfer.piece + 1 == PieceCount(transfer) &&
-         Piece(transfer, transfer.piece).size() - transfer.piece_done <= chunk_bytes();
+         Piece(transfer, transfer.piece).size() - transfer.piece_done == NextChunkBytes(transfer);
 }
 
 bool PayloadSender::CanProgress() const {
@@ -247,7 +254,8 @@ void PayloadSender::Progress() {
     PostChunk(*transfer);
     posted += bytes_in_queue_ - before;
     turn_bytes_ += bytes_in_queue_ - before;
-    if (!transfer->announced && turn_bytes_ < kTurnBytes) continue;
+    // Its last bytes don't wait for a round of the others.
+    if (!transfer->announced && (turn_bytes_ < kTurnBytes || IsLastChunk(*transfer))) continue;
     turn_bytes_ = 0;
     sending_.erase(sending_.begin());
     (transfer->announced ? on_the_way_ : sending_).push_back(transfer);
@@ -256,7 +264,7 @@ void PayloadSender::Progress() {
 
 void PayloadSender::PostChunk(Transfer& transfer) {
   const Buffer& piece = Piece(transfer, transfer.piece);
-  const uint64_t bytes = std::min(chunk_bytes(), piece.size() - transfer.piece_done);
+  const uint64_t bytes = NextChunkBytes(transfer);
   const bool last = IsLastChunk(transfer);
   const ZoneGrant& zone = transfer.zone;
   const ScatterGatherEntry entry = {reinterpret_cast<uint64_t>(piece.data()) + transfer.piece_done,

@@ -152,6 +152,7 @@ class PayloadSender {
   uint64_t chunk_bytes() const {
     return bytes_since_frame_ < kFramesLatelyBytes ? kChunkBesideFramesBytes : kChunkBytes;
   }
+  uint64_t NextChunkBytes(const Transfer& transfer) const;
   bool IsLastChunk(const Transfer& transfer) const;
   void PostChunk(Transfer& transfer);
 

@@ -7,6 +7,7 @@
 namespace verbena {
 
 Buffer ReceiveRing::Lend(uint32_t slot, size_t bytes) {
+  if (lent_ == lent_max() && HasReturned()) CollectReturned();
   if (lent_ == lent_max()) return Buffer();
   if (free_.empty()) {
     Loan* const loan = all_.emplace_back(std::make_unique<Loan>()).get();

@@ -163,7 +163,11 @@ static_assert(sizeof(ZoneNoteHeader) == 16);
 // At the start of a zone. The frame follows, as it would be in a slot.
 struct LandingPrefix {
   uint64_t frame_bytes;
-  uint64_t reserved[7] = {};
+  // Between prefix and frame, below kLandedAlignment and a multiple of 8: where a message that is
+  // sent from where it was built has the same place in a cache line on both sides, its fields are
+  // aligned as the sender's, and copying it is a quarter faster. 0 with attachments.
+  uint64_t gap_bytes = 0;
+  uint64_t reserved[6] = {};
 };
 static_assert(sizeof(LandingPrefix) == 64);
 

@@ -228,6 +228,19 @@ TEST_F(ServerPayload, ReceiveAMessageInPiecesInAnyOrderExpectItsResponse) {
   EXPECT_EQ(AwaitResponse().text, "99000");
 }
 
+TEST_F(ServerPayload, ReceiveAMessageBehindAGapExpectItsResponse) {
+  Start();
+  OpenPeer();
+  for (const uint64_t gap_bytes : {8, 32, 56}) {
+    const ZoneGrant zone = GetZone(1, 100'000);
+    Frame bytes = InZone(Request(1, std::string(99'000, 'q')));
+    std::memcpy(bytes.data() + 8, &gap_bytes, sizeof(gap_bytes));
+    bytes.insert(bytes.begin() + sizeof(LandingPrefix), gap_bytes, std::byte{0xee});
+    peer_->WriteWithImm(zone, 0, bytes, zone.immediate);
+    EXPECT_EQ(AwaitResponse().text, "99000") << gap_bytes;
+  }
+}
+
 TEST_F(ServerPayload, ReceiveAttachmentsInASlotExpectThatTheHandlerHasThem) {
   Start();
   OpenPeer().Send(WithBody(Request(1, ""), {.message = "with", .attachments = {"one", "", "3"}}));
@@ -448,8 +461,17 @@ TEST_F(ServerPayload, ReceiveABadFrameInAZoneExpectCloseWithItsDefect) {
   trailing.push_back(std::byte{0});
   Frame flags = good;
   flags[1] = std::byte{4};
+  const auto with_gap = [&](uint64_t gap_bytes) {
+    Frame frame = InZone(good);
+    std::memcpy(frame.data() + 8, &gap_bytes, sizeof(gap_bytes));
+    frame.insert(frame.begin() + sizeof(LandingPrefix), gap_bytes < 64 ? gap_bytes : 0,
+                 std::byte{0});
+    return frame;
+  };
+  Frame gap_to_the_end = InZone(good, 106'496 - 64 - 48);
+  gap_to_the_end[8] = std::byte{56};
   Frame reserved = InZone(good);
-  reserved[8] = std::byte{1};
+  reserved[16] = std::byte{1};
   Frame reserved_last = InZone(good);
   reserved_last[63] = std::byte{0x80};
   constexpr uint64_t kZoneBytes = 106'496;  // Thirteen sixteenths of 128 KiB.
@@ -476,6 +498,11 @@ TEST_F(ServerPayload, ReceiveABadFrameInAZoneExpectCloseWithItsDefect) {
       {InZone(trailing), FrameDefect::kAttachments},
       {InZone(WithBody(Request(1, ""), {.message = "m", .reply_zone = &impossible})),
        FrameDefect::kZoneGrant},
+      {with_gap(4), FrameDefect::kLanded},
+      {with_gap(60), FrameDefect::kLanded},
+      {with_gap(64), FrameDefect::kLanded},
+      {with_gap(uint64_t{1} << 63), FrameDefect::kLanded},
+      {gap_to_the_end, FrameDefect::kLanded},
       {reserved, FrameDefect::kReservedBits},
       {reserved_last, FrameDefect::kReservedBits},
   };

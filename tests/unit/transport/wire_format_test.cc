@@ -151,6 +151,8 @@ TEST(WireFormat, RecallReturnAndLandedAreTheseBytes) {
 TEST(WireFormat, LandingPrefixIsTheseBytes) {
   EXPECT_EQ(BytesOf(LandingPrefix{.frame_bytes = 0x0102030405}),
             Bytes("05 04 03 02 01 00 00 00") + std::string(56, '\0'));
+  EXPECT_EQ(BytesOf(LandingPrefix{.frame_bytes = 1, .gap_bytes = 56}),
+            Bytes("01 00 00 00 00 00 00 00  38 00 00 00 00 00 00 00") + std::string(48, '\0'));
 }
 
 TEST(WireFormat, TablesOfAttachmentsAreTheseBytes) {
