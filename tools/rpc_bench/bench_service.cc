@@ -5,15 +5,10 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "verbena/tools/rpc_bench/bench_limits.h"
 #include "verbena/tools/rpc_bench/usage.h"
 
 namespace verbena::bench {
-namespace {
-
-// A request of a few bytes must not make this process allocate what it likes.
-constexpr uint64_t kDownloadBytesMax = uint64_t{1} << 30;
-
-}  // namespace
 
 absl::Status BenchService::Echo(ServerContext*, const EchoRequest* request,
                                 EchoResponse* response) {

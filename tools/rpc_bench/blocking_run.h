@@ -28,8 +28,8 @@ namespace verbena::bench {
 template <class Operation>
 class BlockingRun {
  public:
-  // `stubs`: one per channel; the callers are spread over them. Borrowed.
-  BlockingRun(const Options& options, const std::vector<Bench::Stub*>& stubs);
+  // The callers are spread over the channels.
+  BlockingRun(const Options& options, const std::vector<std::shared_ptr<Channel>>& channels);
 
   // Errors: the first call that failed ends the pass with its status.
   absl::Status Pass(const PassLimits& limits, PassResult* result);
@@ -37,7 +37,7 @@ class BlockingRun {
  private:
   struct Caller {
     uint32_t index;
-    Bench::Stub* stub;
+    std::unique_ptr<typename Operation::Service::Stub> stub;
     typename Operation::Request request;
     typename Operation::Response response;
     std::unique_ptr<Histogram> latency_ns = std::make_unique<Histogram>();
@@ -56,14 +56,15 @@ class BlockingRun {
 };
 
 template <class Operation>
-BlockingRun<Operation>::BlockingRun(const Options& options, const std::vector<Bench::Stub*>& stubs)
+BlockingRun<Operation>::BlockingRun(const Options& options, const std::vector<std::shared_ptr<Channel>>& channels)
     : options_(options) {
-  const auto payload = Operation::MakePayload(options.size_bytes);
+  const auto payload = MakePayload<Operation>(*channels[0], options.size_bytes);
   for (uint32_t i = 0; i < options.concurrency; ++i) {
     callers_.push_back(std::make_unique<Caller>());
     callers_[i]->index = i;
-    callers_[i]->stub = stubs[i % stubs.size()];
-    Operation::Fill(payload, &callers_[i]->request);
+    const std::shared_ptr<Channel>& channel = channels[i % channels.size()];
+    callers_[i]->stub = Operation::Service::NewStub(channel);
+    Fill<Operation>(*channel, payload, &callers_[i]->request);
   }
 }
 

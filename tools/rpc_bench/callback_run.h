@@ -29,8 +29,8 @@ namespace verbena::bench {
 template <class Operation>
 class CallbackRun {
  public:
-  // `stubs`: one per channel; the calls are spread over them evenly. Borrowed.
-  CallbackRun(const Options& options, const std::vector<Bench::Stub*>& stubs);
+  // The calls are spread over the channels evenly.
+  CallbackRun(const Options& options, const std::vector<std::shared_ptr<Channel>>& channels);
 
   // Errors: the first call that failed ends the pass with its status.
   absl::Status Pass(const PassLimits& limits, PassResult* result);
@@ -46,7 +46,7 @@ class CallbackRun {
   };
   struct alignas(64) Lane {
     const CycleClock clock;
-    Bench::Stub* stub;
+    std::unique_ptr<typename Operation::Service::Stub> stub;
     uint64_t bytes;
     std::counting_semaphore<>* done;
     std::vector<std::unique_ptr<Call>> calls;
@@ -68,19 +68,19 @@ class CallbackRun {
 
 template <class Operation>
 CallbackRun<Operation>::CallbackRun(const Options& options,
-                                    const std::vector<Bench::Stub*>& stubs) {
-  for (Bench::Stub* stub : stubs) {
+                                    const std::vector<std::shared_ptr<Channel>>& channels) {
+  for (const std::shared_ptr<Channel>& channel : channels) {
     lanes_.push_back(std::make_unique<Lane>());
-    lanes_.back()->stub = stub;
+    lanes_.back()->stub = Operation::Service::NewStub(channel);
     lanes_.back()->bytes = options.size_bytes;
     lanes_.back()->done = &lanes_done_;
   }
-  const auto payload = Operation::MakePayload(options.size_bytes);
+  const auto payload = MakePayload<Operation>(*channels[0], options.size_bytes);
   for (uint32_t i = 0; i < options.concurrency; ++i) {
     Lane& lane = *lanes_[i % lanes_.size()];
     lane.calls.push_back(std::make_unique<Call>());
     lane.calls.back()->lane = &lane;
-    Operation::Fill(payload, &lane.calls.back()->request);
+    Fill<Operation>(*channels[i % channels.size()], payload, &lane.calls.back()->request);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "flatbuffers/flatbuffers.h"
 #include "google/protobuf/stubs/common.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -69,6 +70,8 @@ Conditions GatherConditions() {
 #endif
   conditions.verbena_version = VerbenaVersion();
   conditions.compiler = "g++ " __VERSION__;
+  conditions.flatbuffers_version = absl::StrCat(FLATBUFFERS_VERSION_MAJOR, ".", FLATBUFFERS_VERSION_MINOR, ".",
+                                                FLATBUFFERS_VERSION_REVISION);
   conditions.protobuf_version = google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION);
   return conditions;
 }

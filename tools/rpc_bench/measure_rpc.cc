@@ -17,6 +17,7 @@
 #include "verbena/tools/rpc_bench/blocking_run.h"
 #include "verbena/tools/rpc_bench/callback_run.h"
 #include "verbena/tools/rpc_bench/device.h"
+#include "verbena/tools/rpc_bench/flat_operations.h"
 #include "verbena/tools/rpc_bench/operations.h"
 #include "verbena/tools/rpc_bench/percentile.h"
 #include "verbena/tools/rpc_bench/usage.h"
@@ -42,16 +43,12 @@ class Client {
       client.channels_.push_back(CreateChannel(options.target, channel_options));
       absl::Status connected = client.channels_.back()->WaitForConnected(kConnectTimeout);
       if (!connected.ok()) return connected;
-      client.stubs_.push_back(Bench::NewStub(client.channels_.back()));
     }
+    client.stub_ = Bench::NewStub(client.channels_[0]);
     return client;
   }
 
-  std::vector<Bench::Stub*> stubs() const {
-    std::vector<Bench::Stub*> stubs;
-    for (const auto& stub : stubs_) stubs.push_back(stub.get());
-    return stubs;
-  }
+  const std::vector<std::shared_ptr<Channel>>& channels() const { return channels_; }
 
   UsageNow ClientUsage() const {
     UsageNow usage = ProcessUsage();
@@ -71,7 +68,7 @@ class Client {
     ClientContext context;
     context.set_timeout(kConnectTimeout);
     StatsResponse stats;
-    absl::Status status = stubs_[0]->Stats(&context, StatsRequest(), &stats);
+    absl::Status status = stub_->Stats(&context, StatsRequest(), &stats);
     if (!status.ok()) return status;
     usage->cpu_ns = stats.cpu_ns();
     if (stats.counts_allocations()) usage->allocations = stats.allocations();
@@ -82,7 +79,7 @@ class Client {
 
  private:
   std::vector<std::shared_ptr<Channel>> channels_;
-  std::vector<std::unique_ptr<Bench::Stub>> stubs_;
+  std::unique_ptr<Bench::Stub> stub_;
 };
 
 // What Protobuf itself allocates when the messages of a call are serialised, and parsed into
@@ -110,22 +107,72 @@ std::optional<double> ProtobufAllocations(uint64_t bytes) {
   return static_cast<double>(*after - *before) / rounds;
 }
 
+template <class Operation, class Then>
+absl::Status WithRun(const Options& options, Client& client, Then then) {
+  if (options.form == Form::kBlocking) {
+    BlockingRun<Operation> run(options, client.channels());
+    return then(run);
+  }
+  CallbackRun<Operation> run(options, client.channels());
+  return then(run);
+}
+
 template <class Operation>
 absl::StatusOr<Measurement> MeasureOperation(const Options& options, Device& device) {
   Measurement measurement;
-  // Before there is any other thread whose allocations would be counted.
-  measurement.result.protobuf_allocations = ProtobufAllocations<Operation>(options.size_bytes);
+  if constexpr (requires { Operation::MessageOf; }) {
+    // Before there is any other thread whose allocations would be counted.
+    measurement.result.protobuf_allocations = ProtobufAllocations<Operation>(options.size_bytes);
+  }
   absl::StatusOr<Client> client = Client::Connect(options, device);
   if (!client.ok()) return client.status();
-  absl::Status status;
-  if (options.form == Form::kBlocking) {
-    BlockingRun<Operation> run(options, client->stubs());
-    status = WarmUpAndMeasure(options, *client, run, &measurement);
-  } else {
-    CallbackRun<Operation> run(options, client->stubs());
-    status = WarmUpAndMeasure(options, *client, run, &measurement);
-  }
+  const absl::Status status = WithRun<Operation>(options, *client, [&](auto& run) {
+    return WarmUpAndMeasure(options, *client, run, &measurement);
+  });
   if (!status.ok()) return status;
+  return measurement;
+}
+
+Latency LatencyOf(const PassResult& pass) {
+  return {PercentileUs(pass.latency_ns, 50), PercentileUs(pass.latency_ns, 99),
+          PercentileUs(pass.latency_ns, 99.9), PercentileUs(pass.latency_ns, 100)};
+}
+
+// FlatBuffers between two halves of Protobuf: what changes in the machine meanwhile, changes for
+// both.
+absl::StatusOr<Measurement> MeasureBoth(const Options& options, Device& device) {
+  Measurement measurement;
+  absl::StatusOr<Client> client = Client::Connect(options, device);
+  if (!client.ok()) return client.status();
+  PassLimits half = PassLimits::Measurement(options);
+  half.seconds /= 2;
+  auto protobuf = std::make_unique<PassResult>(), rebuilt = std::make_unique<PassResult>();
+  // Adds half a measurement to `total`.
+  const auto measure_half = [&](auto& run, PassResult* total) {
+    auto pass = std::make_unique<PassResult>();
+    absl::Status status = run.Pass(PassLimits::WarmUp(options), pass.get());
+    if (status.ok()) status = run.Pass(half, pass.get());
+    total->latency_ns.Merge(pass->latency_ns);
+    return status;
+  };
+  const auto measure_protobuf = [&] {
+    return WithRun<EchoOperation>(options, *client,
+                                  [&](auto& run) { return measure_half(run, protobuf.get()); });
+  };
+  absl::Status status = measure_protobuf();
+  if (status.ok()) {
+    status = WithRun<FlatEchoOperation>(options, *client, [&](auto& run) {
+      return WarmUpAndMeasure(options, *client, run, &measurement);
+    });
+  }
+  if (status.ok()) {
+    status = WithRun<FlatRebuildOperation>(
+        options, *client, [&](auto& run) { return measure_half(run, rebuilt.get()); });
+  }
+  if (status.ok()) status = measure_protobuf();
+  if (!status.ok()) return status;
+  measurement.result.protobuf = LatencyOf(*protobuf);
+  measurement.result.rebuilt = LatencyOf(*rebuilt);
   return measurement;
 }
 
@@ -174,11 +221,6 @@ class Uploads {
   absl::Status status_;
 };
 
-Latency LatencyOf(const PassResult& pass) {
-  return {PercentileUs(pass.latency_ns, 50), PercentileUs(pass.latency_ns, 99),
-          PercentileUs(pass.latency_ns, 99.9), PercentileUs(pass.latency_ns, 100)};
-}
-
 // One echo at a time, alone and beside uploads on the same channel, in one run.
 absl::StatusOr<Measurement> MeasureBeside(const Options& options, Device& device) {
   Measurement measurement;
@@ -186,13 +228,14 @@ absl::StatusOr<Measurement> MeasureBeside(const Options& options, Device& device
   if (!client.ok()) return client.status();
   Options echo = options;
   echo.size_bytes = 64;
-  CallbackRun<EchoOperation> run(echo, client->stubs());
+  CallbackRun<EchoOperation> run(echo, client->channels());
   auto alone = std::make_unique<PassResult>();
   absl::Status status = run.Pass(PassLimits::WarmUp(options), alone.get());
   if (status.ok()) status = run.Pass(PassLimits::Measurement(options), alone.get());
   if (!status.ok()) return status;
 
-  Uploads uploads(*client->stubs()[0], options.size_bytes);
+  const std::unique_ptr<Bench::Stub> stub = Bench::NewStub(client->channels()[0]);
+  Uploads uploads(*stub, options.size_bytes);
   uploads.AwaitFirst();
   const uint64_t sent_before = client->PayloadBytesSent();
   status = WarmUpAndMeasure(echo, *client, run, &measurement);
@@ -210,14 +253,19 @@ absl::StatusOr<Measurement> MeasureBeside(const Options& options, Device& device
 }  // namespace
 
 absl::StatusOr<Measurement> MeasureRpc(const Options& options, Device& device) {
+  const bool flat = options.codec == Messages::kFlatBuffers;
   switch (options.mode) {
     case Mode::kLatency:
     case Mode::kThroughput:
-      return MeasureOperation<EchoOperation>(options, device);
+      if (options.codec == Messages::kBoth) return MeasureBoth(options, device);
+      return flat ? MeasureOperation<FlatEchoOperation>(options, device)
+                  : MeasureOperation<EchoOperation>(options, device);
     case Mode::kUpload:
-      return MeasureOperation<UploadOperation>(options, device);
+      return flat ? MeasureOperation<FlatUploadOperation>(options, device)
+                  : MeasureOperation<UploadOperation>(options, device);
     case Mode::kDownload:
-      return MeasureOperation<DownloadOperation>(options, device);
+      return flat ? MeasureOperation<FlatDownloadOperation>(options, device)
+                  : MeasureOperation<DownloadOperation>(options, device);
     case Mode::kBeside:
       return MeasureBeside(options, device);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls that are measured, each as a struct of static functions, so that a loop over one of
+// The calls that are measured with Protobuf, each as a struct of static functions, so that a loop over one of
 // them is compiled for it and calls the stub directly. No state; any thread.
 
 #pragma once
@@ -18,6 +18,7 @@
 namespace verbena::bench {
 
 struct EchoOperation {
+  using Service = Bench;
   using Request = EchoRequest;
   using Response = EchoResponse;
 
@@ -41,6 +42,7 @@ struct EchoOperation {
 // Sends registered memory; nobody touches its bytes but the device.
 // All calls send the same, as the copy's ceiling copies the same.
 struct UploadOperation {
+  using Service = Bench;
   using Request = PlacedUploadRequest;
   using Response = UploadResponse;
   using Payload = Buffer;
@@ -68,6 +70,7 @@ struct UploadOperation {
 };
 
 struct DownloadOperation {
+  using Service = Bench;
   using Request = DownloadRequest;
   using Response = PlacedDownloadResponse;
 
@@ -90,5 +93,24 @@ struct DownloadOperation {
   }
   static DownloadRequest& MessageOf(Request& request) { return request; }
 };
+
+// Of operations whose messages are built in memory of the channel, and of those that need none.
+template <class Operation>
+typename Operation::Payload MakePayload(Channel& channel, uint64_t bytes) {
+  if constexpr (requires { Operation::MakePayload(channel, bytes); }) {
+    return Operation::MakePayload(channel, bytes);
+  } else {
+    return Operation::MakePayload(bytes);
+  }
+}
+template <class Operation>
+void Fill(Channel& channel, const typename Operation::Payload& payload,
+          typename Operation::Request* request) {
+  if constexpr (requires { Operation::Fill(channel, payload, request); }) {
+    Operation::Fill(channel, payload, request);
+  } else {
+    Operation::Fill(payload, request);
+  }
+}
 
 }  // namespace verbena::bench

@@ -18,6 +18,7 @@ DEFINE_string(listen, "", "address to listen at, such as shm:bench");
 DEFINE_string(target, "", "address of the server, such as shm:bench");
 DEFINE_string(mode, "latency", "latency, throughput, upload or download");
 DEFINE_string(layer, "rpc", "rpc, or endpoint (no calls, no Protobuf)");
+DEFINE_string(codec, "protobuf", "protobuf, flatbuffers or both");
 DEFINE_string(form, "", "blocking or callback; blocking when one call is in flight");
 DEFINE_string(poll, "busy", "busy, adaptive or event");
 DEFINE_string(size, "64", "payload bytes; K, M and G mean KiB, MiB and GiB");
@@ -66,6 +67,11 @@ constexpr std::array kLayers = {
     Choice<Layer>{"rpc", Layer::kRpc},
     Choice<Layer>{"endpoint", Layer::kEndpoint},
 };
+constexpr std::array kCodecs = {
+    Choice<Messages>{"protobuf", Messages::kProtobuf},
+    Choice<Messages>{"flatbuffers", Messages::kFlatBuffers},
+    Choice<Messages>{"both", Messages::kBoth},
+};
 constexpr std::array kForms = {
     Choice<Form>{"blocking", Form::kBlocking},
     Choice<Form>{"callback", Form::kCallback},
@@ -83,6 +89,7 @@ constexpr std::array kTakenBy = {
     Choice<uint32_t>{"listen", Bit(Command::kServe)},
     Choice<uint32_t>{"target", kMeasures},
     Choice<uint32_t>{"mode", kMeasures},
+    Choice<uint32_t>{"codec", kMeasures},
     Choice<uint32_t>{"form", kMeasures},
     Choice<uint32_t>{"size", kMeasures},
     Choice<uint32_t>{"concurrency", kMeasures},
@@ -234,6 +241,17 @@ absl::Status CompleteOptions(Options* options) {
     options->concurrency = options->mode == Mode::kThroughput ? 64 : 1;
   }
   options->concurrency = std::max(options->concurrency, options->threads);
+  if (options->codec == Messages::kBoth && options->mode != Mode::kLatency &&
+      options->mode != Mode::kThroughput) {
+    return absl::InvalidArgumentError(
+        "--codec=both compares echoes: it is for --mode=latency and --mode=throughput");
+  }
+  if (options->codec != Messages::kProtobuf &&
+      (options->mode == Mode::kBeside || options->layer == Layer::kEndpoint)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--codec=", ToString(options->codec), " is not for ",
+        options->mode == Mode::kBeside ? "--mode=beside" : "--layer=endpoint, which has none"));
+  }
   if (options->mode == Mode::kBeside) {
     if (options->threads > 1 || options->concurrency > 1 || options->rate > 0) {
       return absl::InvalidArgumentError(
@@ -287,6 +305,8 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args) {
            absl::Status(SetFlags(options.command, std::span(args).subspan(1))),
            Choose("mode", FLAGS_mode, std::span<const Choice<Mode>>(kModes), &options.mode),
            Choose("layer", FLAGS_layer, std::span<const Choice<Layer>>(kLayers), &options.layer),
+           Choose("codec", FLAGS_codec, std::span<const Choice<Messages>>(kCodecs),
+                  &options.codec),
            Choose("poll", FLAGS_poll, std::span<const Choice<Poll>>(kPolls), &options.poll),
            FLAGS_form.empty()
                ? absl::OkStatus()
@@ -347,6 +367,10 @@ local and run:
   --rate=R            open loop: R calls per second, each timed from when it should have started
   --form=blocking     a thread per call in flight; the default for one call in flight
          callback     calls start again from their callbacks; the default for more
+  --codec=protobuf    what messages are (the default)
+          flatbuffers
+          both        echo with FlatBuffers, of a message that is sent back as it is, and with
+                      each message built anew; between two halves of the same with Protobuf
   --layer=rpc         generated stubs on both sides (the default)
           endpoint    two transport endpoints, no calls and no Protobuf
   --json              JSON in place of the table (ceiling too)
@@ -362,6 +386,9 @@ serve, local and run:
 
 const char* ToString(Mode mode) { return NameOf(std::span<const Choice<Mode>>(kModes), mode); }
 const char* ToString(Layer layer) { return NameOf(std::span<const Choice<Layer>>(kLayers), layer); }
+const char* ToString(Messages codec) {
+  return NameOf(std::span<const Choice<Messages>>(kCodecs), codec);
+}
 const char* ToString(Form form) { return NameOf(std::span<const Choice<Form>>(kForms), form); }
 const char* ToString(Poll poll) { return NameOf(std::span<const Choice<Poll>>(kPolls), poll); }
 

@@ -35,6 +35,12 @@ enum class Layer {
   kEndpoint,  // Two transport endpoints: no calls, no Protobuf.
 };
 
+enum class Messages {
+  kProtobuf,
+  kFlatBuffers,
+  kBoth,  // Echo with FlatBuffers, between two halves of the same with Protobuf.
+};
+
 enum class Form {
   kBlocking,  // A thread per call in flight; the caller itself drives the channel.
   kCallback,  // All calls in flight are started again from their callbacks.
@@ -48,6 +54,7 @@ struct Options {
   std::string target;
   Mode mode = Mode::kLatency;
   Layer layer = Layer::kRpc;
+  Messages codec = Messages::kProtobuf;
   Form form = Form::kBlocking;
   Poll poll = Poll::kBusy;
   uint64_t size_bytes = 64;
@@ -70,6 +77,7 @@ std::string Usage();
 
 const char* ToString(Mode mode);
 const char* ToString(Layer layer);
+const char* ToString(Messages codec);
 const char* ToString(Form form);
 const char* ToString(Poll poll);
 

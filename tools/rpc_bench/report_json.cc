@@ -15,6 +15,11 @@ Json OrNull(const std::optional<double>& value) {
   return value.has_value() ? Json(*value) : Json(nullptr);
 }
 
+Json LatencyJson(const std::optional<Latency>& latency) {
+  return latency.has_value() ? Json{{"p50", latency->p50_us}, {"p99", latency->p99_us}}
+                             : Json(nullptr);
+}
+
 Json ConditionsJson(const Conditions& conditions) {
   return {
       {"device", conditions.device},
@@ -26,6 +31,7 @@ Json ConditionsJson(const Conditions& conditions) {
       {"versions",
        {{"verbena", conditions.verbena_version},
         {"protobuf", conditions.protobuf_version},
+        {"flatbuffers", conditions.flatbuffers_version},
         {"compiler", conditions.compiler}}},
   };
 }
@@ -53,6 +59,7 @@ std::string ResultJson(const Options& options, const Conditions& conditions, con
   Json conditions_json = ConditionsJson(conditions);
   conditions_json["mode"] = ToString(options.mode);
   conditions_json["layer"] = ToString(options.layer);
+  conditions_json["codec"] = ToString(options.codec);
   conditions_json["form"] = ToString(options.form);
   conditions_json["poll"] = ToString(options.poll);
   conditions_json["size_bytes"] = options.size_bytes;
@@ -67,10 +74,9 @@ std::string ResultJson(const Options& options, const Conditions& conditions, con
         {"p99", result.rtt.p99_us},
         {"p999", result.rtt.p999_us},
         {"max", result.rtt.max_us}}},
-      {"alone_rtt_us",
-       result.alone.has_value()
-           ? Json{{"p50", result.alone->p50_us}, {"p99", result.alone->p99_us}}
-           : Json(nullptr)},
+      {"alone_rtt_us", LatencyJson(result.alone)},
+      {"protobuf_rtt_us", LatencyJson(result.protobuf)},
+      {"rebuilt_rtt_us", LatencyJson(result.rebuilt)},
       {"calls", result.calls},
       {"seconds", result.seconds},
       {"calls_per_second", result.calls_per_second},

@@ -28,6 +28,7 @@ std::string Heading(const Options& options) {
                     " calls per second, timed from when each should have started");
   }
   return absl::StrCat(what, " of ", FormatBytes(options.size_bytes), ", ", flight,
+                      options.codec != Messages::kProtobuf ? ", FlatBuffers" : "",
                       options.layer == Layer::kEndpoint ? ", endpoints without RPC" : "");
 }
 
@@ -135,6 +136,15 @@ std::string ResultTable(const Options& options, const Conditions& conditions,
     lines.push_back({"", "p99", FormatMicroseconds(result.alone->p99_us)});
     lines.push_back({"p99 beside by alone", "",
                      FormatRatio(result.rtt.p99_us / std::max(result.alone->p99_us, 1e-3))});
+  }
+  if (result.protobuf.has_value() && result.rebuilt.has_value()) {
+    const double protobuf_us = std::max(result.protobuf->p50_us, 1e-3);
+    lines.push_back({"with Protobuf", "p50", FormatMicroseconds(result.protobuf->p50_us)});
+    lines.push_back({"", "p99", FormatMicroseconds(result.protobuf->p99_us)});
+    lines.push_back({"p50 by Protobuf's", "", FormatRatio(result.rtt.p50_us / protobuf_us)});
+    lines.push_back({"each message built anew", "p50", FormatMicroseconds(result.rebuilt->p50_us)});
+    lines.push_back({"", "p99", FormatMicroseconds(result.rebuilt->p99_us)});
+    lines.push_back({"p50 by Protobuf's", "", FormatRatio(result.rebuilt->p50_us / protobuf_us)});
   }
   if (result.protobuf_allocations.value_or(0) > 0) {
     lines.push_back({"", "Protobuf alone", PerCallText(result.protobuf_allocations, false)});

@@ -23,6 +23,7 @@ struct Conditions {
   std::string verbena_version;  // A commit, with "-dirty"; "unknown" outside a checkout.
   std::string compiler;
   std::string protobuf_version;
+  std::string flatbuffers_version;
 };
 
 struct Latency {
@@ -62,6 +63,8 @@ struct Result {
       core_share;  // CPU time by wall time: 1 for one thread that spins on a core of its own.
   PerProcess allocations;
   std::optional<Latency> alone;  // Beside: of the same calls without anything beside them.
+  std::optional<Latency> protobuf;  // Both: of the same calls with Protobuf,
+  std::optional<Latency> rebuilt;   // and of such that build each of their messages.
   std::optional<double> protobuf_allocations;  // Of one side's serialising and parsing alone.
   uint64_t rnr_events = 0;
   std::optional<CeilingAround> ceiling;

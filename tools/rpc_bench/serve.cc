@@ -15,6 +15,7 @@
 #include "verbena/tools/rpc_bench/cores.h"
 #include "verbena/tools/rpc_bench/device.h"
 #include "verbena/tools/rpc_bench/endpoint_echo_server.h"
+#include "verbena/tools/rpc_bench/flat_bench_service.h"
 
 namespace verbena::bench {
 namespace {
@@ -46,8 +47,12 @@ void SayReady(const Options& options) {
 
 absl::Status ServeRpc(const Options& options, Device& device, EndSignals& end) {
   BenchService service(absl::StrJoin(AllowedCores(), ","));
+  FlatBenchService flat_service;
   ServerBuilder builder;
-  builder.AddListeningPort(options.listen).RegisterService(&service).AddDevice(&device);
+  builder.AddListeningPort(options.listen)
+      .RegisterService(&service)
+      .RegisterService(&flat_service)
+      .AddDevice(&device);
   builder.options().poll.mode = ToPollMode(options.poll);
   builder.options().poller_count = options.threads;
   for (uint32_t i = 0; i < options.threads && !options.cpus.empty(); ++i) {
