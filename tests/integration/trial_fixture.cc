@@ -46,6 +46,7 @@ void TrialTest::StartServer(const Change& change) {
   ServerBuilder builder;
   builder.AddListeningPort(target_).RegisterService(&service_);
   if (executor_ != nullptr) builder.SetExecutor(executor_.get());
+  RegisterMore(builder);
   change(builder.options());
   server_ = Must(builder.BuildAndStart());
 }

@@ -94,6 +94,8 @@ class TrialTest : public testing::Test {
   // For tests with deadlines that are shorter than making a connection may take.
   std::unique_ptr<trial::Trial::Stub> MakeConnectedStub();
   void TearDownAll();
+  // For fixtures that have services of their own.
+  virtual void RegisterMore(ServerBuilder&) {}
 
   LogGuard logs_;
   LeakGuard leaks_;
