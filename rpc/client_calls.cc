@@ -223,6 +223,8 @@ bool ClientConnection::SendOnPoller(ClientCall* call) {
       call->start.request, message_bytes,
       [&](std::byte* frame) { WriteRequestFields(frame, method.id, timeout_us); }, &copied);
   if (!sent) return false;
+  // What the caller had from the call before: while the request is on its way, nobody waits for it.
+  if (method.response->adopt != nullptr) method.response->clear(call->start.response);
   if (copied != 0) [[unlikely]]
     payload_.AddCopied(copied);
   poller_->WantService(endpoint_.get());

@@ -45,7 +45,7 @@ ServerCall* ServerCallPool::Take(const MethodEntry& method) {
 
 void ServerCall::DropRequestPayload() {
   const Codec& codec = *method->descriptor->request;
-  if (codec.collect != nullptr || codec.adopt != nullptr) codec.clear(messages.request);
+  if (codec.collect != nullptr || landed) codec.clear(messages.request);
   context.mutable_attachments()->clear();
 }
 
@@ -61,6 +61,8 @@ void ServerCall::DropResponse() {
 
 void ServerCallPool::Return(ServerCall* call) {
   call->DropRequestPayload();
+  const Codec& request = *call->method->descriptor->request;
+  if (request.adopt != nullptr) request.clear(call->messages.request);
   call->DropResponse();
   messages_[call->method->index].pairs.push_back(call->messages);
   call->status = absl::OkStatus();

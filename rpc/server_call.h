@@ -30,8 +30,8 @@ struct MessagePair {
 class ServerCall final : public PollerTimer {
  public:
   void OnTimer() override;
-  // The handler has returned: the memory that its request is in, or its attachments, is free for the
-  // next.
+  // The handler has returned: the memory that its request landed in, or its attachments, is free for
+  // the next. What is in a receive slot can wait until the response is out.
   void DropRequestPayload();
   // The response is sent, or never will be.
   void DropResponse();
@@ -41,6 +41,7 @@ class ServerCall final : public PollerTimer {
   uint32_t id = 0;
   ServerContext context;
   MessagePair messages;
+  bool landed = false;  // The request, and not in a slot.
   absl::Status status;    // What the handler returned.
   bool answered = false;  // Nobody waits for it any more: deadline, cancel, or connection gone.
   ServerCall* next = nullptr;  // In the pool, or among its connection's calls.

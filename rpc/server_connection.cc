@@ -229,6 +229,7 @@ void ServerConnection::Process(IncomingFrame& frame) {
   ServerCall* call = poller_.calls().Take(*method);
   call->connection = this;
   call->id = call_id;
+  call->landed = frame.has_landed();
   call->context.Reset(deadline_ns);
   call->context.SetMessageMemory(
       this, poller_.options().executor == nullptr ? &spare_memory_ : nullptr);

@@ -26,8 +26,8 @@ class EndpointHost {
   ~EndpointHost() = default;
 };
 
-// The host that this thread takes a step of, the innermost: for memory that may come back on any
-// thread, and goes a shorter way on its poller's.
+// The host whose poller this thread holds, and took last (PollerDriver): for memory that may come
+// back on any thread, and goes a shorter way on its poller's.
 inline constinit thread_local const EndpointHost* current_endpoint_host = nullptr;
 
 }  // namespace verbena

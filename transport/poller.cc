@@ -47,8 +47,6 @@ Poller::~Poller() {
 }
 
 size_t Poller::RunOnce() {
-  const EndpointHost* const outer = current_endpoint_host;
-  current_endpoint_host = this;
   if (!service_list_.empty()) ServiceEndpoints();
   const size_t count = PollCompletions();
   for (size_t i = 0; i < count; ++i) Dispatch(completions_[i], /*batching=*/i + 1 < count);
@@ -64,7 +62,6 @@ size_t Poller::RunOnce() {
       work += Housekeeping();
     }
   }
-  current_endpoint_host = outer;
   return work;
 }
 

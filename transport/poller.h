@@ -63,6 +63,7 @@ class Poller final : private EndpointHost {
   CompletionQueue& completion_queue() { return *completion_queue_; }
   ConnectionManager& connection_manager() { return *connection_manager_; }
   int64_t NowNs() const { return clock_.NowNs(); }
+  const EndpointHost* endpoint_host() const { return this; }
 
   // ---- Work ----
 

@@ -108,11 +108,14 @@ bool PollerDriver::Acquire(Holder as) {
   if (submitted_.load(std::memory_order_relaxed)) submitted_.store(false);
   outer_held_ = held_driver;
   held_driver = this;
+  outer_host_ = current_endpoint_host;
+  current_endpoint_host = poller_.endpoint_host();
   return true;
 }
 
 void PollerDriver::LetGo() {
   held_driver = outer_held_;
+  current_endpoint_host = outer_host_;
   holder_.store(Holder::kNobody, std::memory_order_release);
   // A full fence between the store above and the look at submitted_; see the header.
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -108,7 +108,8 @@ class PollerDriver {
   std::atomic<uint32_t> activity_{0};
   // Holder only.
   int32_t outstanding_ = 0;
-  const PollerDriver* outer_held_ = nullptr;  // What the holder held before it took this one.
+  const PollerDriver* outer_held_ = nullptr;  // What the holder held before it took this one,
+  const EndpointHost* outer_host_ = nullptr;  // and its current_endpoint_host.
   std::thread thread_;
 };
 
