@@ -91,7 +91,13 @@ TEST(Options, BadSizesAreRefused) {
 }
 
 TEST(Options, WrongValuesNameTheOptionAndWhatIsAllowed) {
-  EXPECT_THAT(ErrorOf({"local", "--mode=fast"}), HasSubstr("latency throughput upload download beside"));
+  EXPECT_THAT(ErrorOf({"local", "--mode=fast"}),
+              HasSubstr("latency throughput upload download beside"));
+  EXPECT_THAT(ErrorOf({"local", "--codec=json"}), HasSubstr("protobuf flatbuffers both"));
+  EXPECT_THAT(ErrorOf({"local", "--codec=both", "--mode=upload"}), HasSubstr("--mode=latency"));
+  EXPECT_THAT(ErrorOf({"local", "--codec=flatbuffers", "--mode=beside"}),
+              HasSubstr("--mode=beside"));
+  EXPECT_THAT(ErrorOf({"local", "--codec=flatbuffers", "--layer=endpoint"}), HasSubstr("--layer"));
   EXPECT_THAT(ErrorOf({"local", "--form=x"}), HasSubstr("blocking callback"));
   EXPECT_THAT(ErrorOf({"local", "--poll=x"}), HasSubstr("busy adaptive event"));
   EXPECT_THAT(ErrorOf({"local", "--layer=x"}), HasSubstr("rpc endpoint"));

@@ -92,6 +92,31 @@ TEST(RpcBenchLocal, UploadAndDownloadMoveTheirPayload) {
   }
 }
 
+// The same keys, whatever messages are.
+TEST(RpcBenchLocal, FlatBuffersHaveAllKeys) {
+  if (!HasTwoCores()) GTEST_SKIP() << "rpc_bench local needs two cores";
+  for (const char* mode :
+       {"--mode=latency", "--mode=throughput", "--mode=upload", "--mode=download"}) {
+    SCOPED_TRACE(mode);
+    const json result = RunLocal({"--codec=flatbuffers", mode, "--size=5K"});
+    ExpectAllKeys(result);
+    EXPECT_EQ(result["conditions"]["codec"], "flatbuffers");
+    EXPECT_TRUE(result["protobuf_rtt_us"].is_null());
+  }
+}
+
+TEST(RpcBenchLocal, BothCodecsInOneRun) {
+  if (!HasTwoCores()) GTEST_SKIP() << "rpc_bench local needs two cores";
+  for (const char* mode : {"--mode=latency", "--mode=throughput"}) {
+    SCOPED_TRACE(mode);
+    const json result = RunLocal({"--codec=both", mode});
+    ExpectAllKeys(result);
+    for (const char* key : {"protobuf_rtt_us", "rebuilt_rtt_us"}) {
+      EXPECT_GT(result.at(key).at("p50").get<double>(), 0) << key;
+    }
+  }
+}
+
 TEST(RpcBenchLocal, OpenLoopAndManyCallers) {
   if (!HasTwoCores()) GTEST_SKIP() << "rpc_bench local needs two cores";
   ExpectAllKeys(RunLocal({"--rate=500", "--poll=adaptive"}));

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "tests/integration/flat_trial_service.h"
 #include "verbena/base/random.h"
 #include "verbena/rpc/flat_message.h"
-#include "tests/integration/flat_trial_service.h"
 #include "verbena/tests/integration/trial_fixture.h"
 #include "verbena/tests/support/pattern.h"
 #include "verbena/tests/support/vm_environment.h"
@@ -44,7 +44,7 @@ class FlatBuffers : public TrialTest {
   }
   template <class Request, class Response>
   absl::Status Call(absl::Status (FlatTrial::Stub::*method)(ClientContext*, const Flat<Request>&,
-                                                           Flat<Response>*),
+                                                            Flat<Response>*),
                     FlatTrial::Stub& stub, const Flat<Request>& request, Flat<Response>* response) {
     ClientContext context;
     context.set_timeout(milliseconds(20'000));
@@ -81,8 +81,8 @@ TEST_F(FlatBuffers, OfEverySizeArriveWholeAndUncopied) {
   FlatMessageBuilder builder(*channel);
   Flat<Text> response;
   std::vector<size_t> sizes;
-  for (size_t size = 0; size < 400; ++size) sizes.push_back(size);        // Inline, and beyond.
-  for (size_t size = 3900; size < 4200; ++size) sizes.push_back(size);    // Slots, and beyond.
+  for (size_t size = 0; size < 400; ++size) sizes.push_back(size);      // Inline, and beyond.
+  for (size_t size = 3900; size < 4200; ++size) sizes.push_back(size);  // Slots, and beyond.
   for (size_t size = 8192; size <= size_t{16} << 20; size *= 2) sizes.push_back(size + 1);
   for (const size_t size : sizes) {
     const std::string text = Pattern(size, size);
@@ -145,8 +145,8 @@ TEST_F(FlatBuffers, MayBeKeptByHandlersWithoutEnd) {
   constexpr int kKept = 500;
   Flat<flat_trial::Where> where;
   for (int i = 0; i < kKept; ++i) {
-    ASSERT_THAT(
-        Call(&FlatTrial::Stub::Keep, *stub, BuildText(builder, std::to_string(i)), &where), IsOk());
+    ASSERT_THAT(Call(&FlatTrial::Stub::Keep, *stub, BuildText(builder, std::to_string(i)), &where),
+                IsOk());
   }
   std::vector<Flat<Text>> kept = flat_service_.TakeKept();
   ASSERT_EQ(kept.size(), size_t{kKept});
@@ -160,8 +160,8 @@ TEST_F(FlatBuffers, MayBeKeptByHandlersWithoutEnd) {
   // Let go of on this thread, which is not the poller's: their slots come back.
   kept.clear();
   for (int i = 0; i < kKept; ++i) {
-    ASSERT_THAT(
-        Call(&FlatTrial::Stub::Keep, *stub, BuildText(builder, std::to_string(i)), &where), IsOk());
+    ASSERT_THAT(Call(&FlatTrial::Stub::Keep, *stub, BuildText(builder, std::to_string(i)), &where),
+                IsOk());
     flat_service_.TakeKept();
   }
   EXPECT_EQ(Copied(*channel), copied);
@@ -176,9 +176,9 @@ TEST_F(FlatBuffers, MayBeKeptByCallersWithoutEnd) {
   std::vector<Flat<Text>> responses(kKept);
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < kKept; ++i) {
-      ASSERT_THAT(Call(&FlatTrial::Stub::Echo, *stub, BuildText(builder, std::to_string(i)),
-                       &responses[i]),
-                  IsOk());
+      ASSERT_THAT(
+          Call(&FlatTrial::Stub::Echo, *stub, BuildText(builder, std::to_string(i)), &responses[i]),
+          IsOk());
     }
     for (int i = 0; i < kKept; ++i) EXPECT_EQ(TextOf(responses[i]), std::to_string(i));
   }
@@ -264,8 +264,9 @@ TEST_F(FlatBuffers, OfManyThreadsDoNotMixUp) {
         const std::string text = Pattern(size, i * 4 + t);
         Flat<Text>& response = responses[random.Below(responses.size())];
         const Flat<Text> request = BuildText(builder, text);
-        ASSERT_THAT(random.Below(2) == 0 ? Call(&FlatTrial::Stub::Echo, *stub, request, &response)
-                                         : Call(&FlatTrial::Stub::Forward, *stub, request, &response),
+        ASSERT_THAT(random.Below(2) == 0
+                        ? Call(&FlatTrial::Stub::Echo, *stub, request, &response)
+                        : Call(&FlatTrial::Stub::Forward, *stub, request, &response),
                     IsOk());
         ASSERT_TRUE(TextOf(response) == text);
       }
@@ -304,9 +305,9 @@ TEST_F(FlatBuffers, CarryEveryKindOfField) {
   flat_trial::FinishTaggedBuffer(inner, flat_trial::CreateTagged(inner, inner.CreateString("in")));
   FlatMessageBuilder builder(*channel);
   std::vector<flatbuffers::Offset<flat_trial::Tree>> children;
-  children.push_back(flat_trial::CreateTree(
-      builder, builder.CreateString("a"), 7, 0, flat_trial::Any_Tagged,
-      flat_trial::CreateTagged(builder, builder.CreateString("t")).Union()));
+  children.push_back(
+      flat_trial::CreateTree(builder, builder.CreateString("a"), 7, 0, flat_trial::Any_Tagged,
+                             flat_trial::CreateTagged(builder, builder.CreateString("t")).Union()));
   const flat_trial::Wide wide(1, 2, 3, 4.5);
   children.push_back(flat_trial::CreateTree(builder, 0, flatbuffers::nullopt, 0,
                                             flat_trial::Any_Aligned,
@@ -316,9 +317,9 @@ TEST_F(FlatBuffers, CarryEveryKindOfField) {
   builder.Finish(flat_trial::CreateTree(builder, builder.CreateString("root"), 0, child_vector,
                                         flat_trial::Any_NONE, 0, nested));
   Flat<Text> response;
-  ASSERT_THAT(Call(&FlatTrial::Stub::Walk, *stub, builder.ReleaseMessage<flat_trial::Tree>(),
-                   &response),
-              IsOk());
+  ASSERT_THAT(
+      Call(&FlatTrial::Stub::Walk, *stub, builder.ReleaseMessage<flat_trial::Tree>(), &response),
+      IsOk());
   EXPECT_EQ(TextOf(response), "root=0;tagged in;a=7;tagged t;-;wide 4.5;");
 }
 
@@ -330,15 +331,15 @@ TEST_F(FlatBuffers, MustHaveTheFileIdentifierOfTheirSchema) {
   flat_trial::FinishTaggedBuffer(builder,
                                  flat_trial::CreateTagged(builder, builder.CreateString("yes")));
   Flat<flat_trial::Tagged> response;
-  ASSERT_THAT(Call(&FlatTrial::Stub::Tag, *stub, builder.ReleaseMessage<flat_trial::Tagged>(),
-                   &response),
-              IsOk());
+  ASSERT_THAT(
+      Call(&FlatTrial::Stub::Tag, *stub, builder.ReleaseMessage<flat_trial::Tagged>(), &response),
+      IsOk());
   EXPECT_EQ(response->name()->str(), "yes");
 
   builder.Finish(flat_trial::CreateTagged(builder, builder.CreateString("no identifier")));
-  EXPECT_THAT(Call(&FlatTrial::Stub::Tag, *stub, builder.ReleaseMessage<flat_trial::Tagged>(),
-                   &response),
-              Is(absl::StatusCode::kInvalidArgument, "file identifier"));
+  EXPECT_THAT(
+      Call(&FlatTrial::Stub::Tag, *stub, builder.ReleaseMessage<flat_trial::Tagged>(), &response),
+      Is(absl::StatusCode::kInvalidArgument, "file identifier"));
   EXPECT_EQ(flat_service_.calls, 1);
 }
 
@@ -401,9 +402,9 @@ TEST_F(FlatBuffers, ThatAreBrokenNeverReachTheHandler) {
   FlatMessageBuilder builder(*channel);
   flatbuffers::FlatBufferBuilder inner;
   flat_trial::FinishTaggedBuffer(inner, flat_trial::CreateTagged(inner, inner.CreateString("in")));
-  const auto child = flat_trial::CreateTree(
-      builder, builder.CreateString("child"), 7, 0, flat_trial::Any_Tagged,
-      flat_trial::CreateTagged(builder, builder.CreateString("t")).Union());
+  const auto child =
+      flat_trial::CreateTree(builder, builder.CreateString("child"), 7, 0, flat_trial::Any_Tagged,
+                             flat_trial::CreateTagged(builder, builder.CreateString("t")).Union());
   const auto children = builder.CreateVector(&child, 1);
   const auto nested = builder.CreateVector(inner.GetBufferPointer(), inner.GetSize());
   builder.Finish(flat_trial::CreateTree(builder, builder.CreateString("root"), 0, children,
@@ -422,8 +423,8 @@ TEST_F(FlatBuffers, ThatAreBrokenNeverReachTheHandler) {
       if (status.ok()) {
         ++served;
       } else {
-        ASSERT_THAT(status, Is(absl::StatusCode::kInvalidArgument,
-                                           "not a valid FlatBuffer of its table"));
+        ASSERT_THAT(status,
+                    Is(absl::StatusCode::kInvalidArgument, "not a valid FlatBuffer of its table"));
         ++refused;
       }
     }
@@ -464,9 +465,9 @@ TEST_F(FlatBuffers, ThatRepeatThemselvesAreRefusedSoon) {
   builder.Finish(tree);
   Flat<Text> response;
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_THAT(Call(&FlatTrial::Stub::Walk, *stub, builder.ReleaseMessage<flat_trial::Tree>(),
-                   &response),
-              Is(absl::StatusCode::kInvalidArgument, ""));
+  EXPECT_THAT(
+      Call(&FlatTrial::Stub::Walk, *stub, builder.ReleaseMessage<flat_trial::Tree>(), &response),
+      Is(absl::StatusCode::kInvalidArgument, ""));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 

@@ -4,13 +4,17 @@
 
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "tests/integration/flat_trial.verbena.h"
 #include "verbena/rpc/flat_message.h"
 #include "verbena/rpc/verbena.h"
@@ -24,8 +28,7 @@ using Flat = FlatMessage<Table>;
 // A Text with a copy of `text`.
 inline Flat<flat_trial::Text> BuildText(FlatMessageBuilder& builder, std::string_view text) {
   builder.Finish(flat_trial::CreateText(
-      builder,
-      builder.CreateVector(reinterpret_cast<const uint8_t*>(text.data()), text.size())));
+      builder, builder.CreateVector(reinterpret_cast<const uint8_t*>(text.data()), text.size())));
   return builder.ReleaseMessage<flat_trial::Text>();
 }
 
@@ -43,7 +46,8 @@ inline void Describe(const flat_trial::Tree& tree, std::string* text) {
   if (tree.number().has_value()) absl::StrAppend(text, "=", *tree.number());
   absl::StrAppend(text, ";");
   if (const auto* tagged = tree.any_as_Tagged()) Describe(tagged, text);
-  if (const auto* aligned = tree.any_as_Aligned(); aligned != nullptr && aligned->wide() != nullptr) {
+  if (const auto* aligned = tree.any_as_Aligned();
+      aligned != nullptr && aligned->wide() != nullptr) {
     absl::StrAppend(text, "wide ", aligned->wide()->w(), ";");
   }
   if (tree.flat() != nullptr) Describe(tree.flat_nested_root(), text);
@@ -73,8 +77,8 @@ class FlatTrialService final : public flat_trial::FlatTrial::Service {
       kept_.push_back(*request);
     }
     FlatMessageBuilder builder(*context);
-    builder.Finish(flat_trial::CreateWhere(
-        builder, reinterpret_cast<uint64_t>(request->bytes().data())));
+    builder.Finish(
+        flat_trial::CreateWhere(builder, reinterpret_cast<uint64_t>(request->bytes().data())));
     *response = builder.ReleaseMessage<flat_trial::Where>();
     return absl::OkStatus();
   }

@@ -26,10 +26,9 @@ class Memory final : public MessageMemory {
     if (!error.ok()) return error;
     ++taken;
     const size_t size = (bytes + 4095) / 4096 * 4096;
-    auto memory = std::shared_ptr<std::byte[]>(new (std::align_val_t{4096}) std::byte[size],
-                                               [](std::byte* bytes) {
-                                                 ::operator delete[](bytes, std::align_val_t{4096});
-                                               });
+    auto memory = std::shared_ptr<std::byte[]>(
+        new (std::align_val_t{4096}) std::byte[size],
+        [](std::byte* bytes) { ::operator delete[](bytes, std::align_val_t{4096}); });
     Buffer buffer = Buffer::Wrap({memory.get(), size}, [memory] {});
     buffer.block()->domain_id = domain_id;
     return buffer;

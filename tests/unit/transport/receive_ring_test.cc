@@ -129,7 +129,7 @@ TEST_F(ReceiveRingTest, IsFreedOnceByWhoeverIsLast) {
     std::vector<std::thread> readers;
     for (size_t t = 0; t < 2; ++t) {
       readers.emplace_back([&, mine = std::vector<Buffer>{std::move(lent[2 * t]),
-                                                         std::move(lent[2 * t + 1])}]() mutable {
+                                                          std::move(lent[2 * t + 1])}]() mutable {
         ++ready;
         while (ready < 3) std::this_thread::yield();
         mine.clear();
