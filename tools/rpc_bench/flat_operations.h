@@ -65,8 +65,8 @@ struct FlatRebuildOperation {
     void Build() {
       message.Clear();  // The next is built where it was.
       builder->Finish(flat::CreateEchoMessage(
-          *builder, builder->CreateVector(reinterpret_cast<const uint8_t*>(payload.data()),
-                                          payload.size())));
+          *builder,
+          builder->CreateVector(reinterpret_cast<const uint8_t*>(payload.data()), payload.size())));
       message = builder->ReleaseMessage<flat::EchoMessage>();
     }
   };
