@@ -88,6 +88,7 @@ class Allocations : public TrialTest {
 
 class FlatAllocations : public Allocations {
  protected:
+  ~FlatAllocations() override { TearDownAll(); }
   void RegisterMore(ServerBuilder& builder) override { builder.RegisterService(&flat_service_); }
 
   // One call after the other; request and response are built anew, or sent on as they are.

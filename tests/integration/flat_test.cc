@@ -34,6 +34,7 @@ std::string Pattern(size_t bytes, uint64_t seed) {
 
 class FlatBuffers : public TrialTest {
  protected:
+  ~FlatBuffers() override { TearDownAll(); }  // The server goes before its services.
   void RegisterMore(ServerBuilder& builder) override { builder.RegisterService(&flat_service_); }
 
   // A connected channel: what is built for it is in its memory.

@@ -94,7 +94,7 @@ class TrialTest : public testing::Test {
   // For tests with deadlines that are shorter than making a connection may take.
   std::unique_ptr<trial::Trial::Stub> MakeConnectedStub();
   void TearDownAll();
-  // For fixtures that have services of their own.
+  // For fixtures that have services of their own, whose destructors call TearDownAll.
   virtual void RegisterMore(ServerBuilder&) {}
 
   LogGuard logs_;
