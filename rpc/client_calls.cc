@@ -245,7 +245,10 @@ bool ClientConnection::SendWithPayloadOnPoller(ClientCall* call, size_t message_
   if (body.codec->collect != nullptr) body.codec->collect(body.message, &body.attachments);
   for (const Attachment& attachment : context.attachments()) body.attachments.push_back(attachment);
   // What the caller had from the call before, if it uses the message again, is memory for this one.
-  if (method.response->collect != nullptr) method.response->clear(call->start.response);
+  if ((method.response->collect != nullptr || method.response->adopt != nullptr) &&
+      call->start.response != call->start.request) {
+    method.response->clear(call->start.response);
+  }
   if (const uint64_t most = context.response_bytes_max();
       most > endpoint_->slot_frame_bytes_max() - sizeof(ResponseHeader)) {
     call->expected_bytes = ZoneBytesFor(most);

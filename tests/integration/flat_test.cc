@@ -296,6 +296,24 @@ TEST_F(FlatBuffers, MayBeSentManyTimesAtOnce) {
   }
 }
 
+// One object for both, as Protobuf messages may be.
+TEST_F(FlatBuffers, MayBeRequestAndResponseAtOnce) {
+  StartServer();
+  auto channel = Connect();
+  auto stub = FlatTrial::NewStub(channel);
+  FlatMessageBuilder builder(*channel);
+  for (const size_t size : {10, 1000, 100'000}) {
+    for (const uint64_t expected : {uint64_t{0}, uint64_t{1} << 20}) {
+      Flat<Text> message = BuildText(builder, Pattern(size, size));
+      ClientContext context;
+      context.set_timeout(milliseconds(20'000));
+      context.set_response_bytes_max(expected);
+      ASSERT_THAT(stub->Echo(&context, message, &message), IsOk()) << size;
+      EXPECT_TRUE(TextOf(message) == Pattern(size, size));
+    }
+  }
+}
+
 // ---- What is in them ----
 
 TEST_F(FlatBuffers, CarryEveryKindOfField) {
