@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 #include "absl/status/status.h"
@@ -89,7 +90,10 @@ class Reader {
     model.codec_header = "verbena/rpc/flatbuffers_codec.h";
     headers_.insert(FbsIncludePath(options_, FlatcHeader(options_, file_.name)));
     if (absl::Status s = ReadServices(model); !s.ok()) return s;
-    if (!model.services.empty()) headers_.insert("verbena/rpc/flat_message.h");
+    if (!model.services.empty()) {
+      if (absl::Status s = CheckNoNamespaces(model.services.front()); !s.ok()) return s;
+      headers_.insert("verbena/rpc/flat_message.h");
+    }
     model.message_headers.assign(headers_.begin(), headers_.end());
     const auto taken = [this](const std::string& cpp_namespace) {
       return FlatbuffersNamesIn(schema_, cpp_namespace);
@@ -174,6 +178,26 @@ class Reader {
     type = absl::StrCat("::verbena::FlatMessage<", cpp_type, ">");
     codec = FlatCodec(cpp_type, IdentifierOf(table, **schema), AlignmentOf(table, schema_));
     headers_.insert(FbsIncludePath(options_, FlatcHeader(options_, file.name)));
+    return absl::OkStatus();
+  }
+
+  // A type in no namespace, of this file or an included one, that is called as a namespace which
+  // the code of services uses. INVALID_ARGUMENT, with the place of the type or else of `service`.
+  absl::Status CheckNoNamespaces(const ServiceModel& service) const {
+    for (const char* const name : {"absl", "google", "verbena", "testing"}) {
+      if (name == std::string_view("testing") && !options_.generator.mocks) continue;
+      if (schema_.objects()->LookupByKey(name) == nullptr &&
+          schema_.enums()->LookupByKey(name) == nullptr) {
+        continue;
+      }
+      FbsLocation at = LocationOf(name);
+      if (at.line == 0) at = {.line = service.line, .column = service.column};
+      return absl::InvalidArgumentError(
+          WithPlace(file_.name, at.line, at.column,
+                    absl::StrCat("a type ", name, " in no namespace hides namespace ", name,
+                                 ", which the code of services uses; rename the type or give it a "
+                                 "namespace")));
+    }
     return absl::OkStatus();
   }
 

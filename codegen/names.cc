@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <iterator>
 
+#include "verbena/codegen/macro_names.h"
+
 namespace verbena::codegen {
 namespace {
 
 // Each table is sorted by byte value, for binary search.
 
 // ISO C++20 [lex.key] tables 5 and 6, and the macros of the C headers that protobuf and abseil
-// include: those that are spelled like an ordinary name.
+// include and that no type can be called as, either. The others are in macro_names.cc.
 constexpr std::string_view kCppReserved[] = {
     "EOF",          "NULL",          "alignas",      "alignof",   "alloca",
     "and",          "and_eq",        "asm",          "assert",    "auto",
@@ -176,10 +178,10 @@ std::vector<std::string> CppNames(NameKind kind, const std::vector<std::string>&
   std::vector<std::string> result;
   for (const std::string& name : names) {
     std::string cpp_name = name;
-    if (IsReservedInCpp(name) || IsHelper(kind, name) || taken.contains(name)) {
+    if (IsReservedInCpp(name) || IsMacro(name) || IsHelper(kind, name) || taken.contains(name)) {
       do {
         cpp_name += '_';
-      } while (used.contains(cpp_name) || IsHelper(kind, cpp_name));
+      } while (used.contains(cpp_name) || IsMacro(cpp_name) || IsHelper(kind, cpp_name));
       used.insert(cpp_name);
     }
     result.push_back(cpp_name);
@@ -195,12 +197,12 @@ std::vector<std::string> CppFieldNames(const std::vector<std::string>& names) {
   std::set<std::string> used = derived;
   used.insert(names.begin(), names.end());
   const auto is_free = [&used](const std::string& name) {
-    return !used.contains(name) && !Contains(kFieldHelpers, name);
+    return !used.contains(name) && !IsMacro(name) && !Contains(kFieldHelpers, name);
   };
   std::vector<std::string> result;
   for (const std::string& name : names) {
     std::string cpp_name = name;
-    if (Contains(kFieldHelpers, name) || derived.contains(name)) {
+    if (IsMacro(name) || Contains(kFieldHelpers, name) || derived.contains(name)) {
       std::vector<std::string> members;
       do {
         cpp_name += '_';

@@ -14,7 +14,7 @@
 
 namespace verbena::codegen {
 
-// A C++20 keyword or alternative token, or a macro that the generated headers' includes define.
+// A C++20 keyword or alternative token, or a macro that the messages' own headers include, too.
 bool IsReservedInCpp(std::string_view name);
 
 // kOther: classes around messages, and mocks.

@@ -44,6 +44,67 @@ std::vector<std::string> Pack(const std::vector<std::string>& arguments, size_t 
   return lines;
 }
 
+// Whether a compiler, an editor or a reviewer's tool may take `c` for the end of a line.
+bool EndsLine(char32_t c) {
+  return (c >= '\n' && c <= '\r') || c == 0x85 || c == 0x2028 || c == 0x2029;
+}
+
+// Control characters, and those that change the direction in which a line is shown, so that it
+// reads as what it isn't (https://trojansource.codes; g++'s -Wbidi-chars).
+bool IsInvisible(char32_t c) {
+  return (c < ' ' && c != '\t') || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e ||
+         c == 0x200f || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+// The character that `text` begins with in UTF-8, and in `size` its bytes; what isn't UTF-8 is
+// U+FFFD and one byte. REQUIRES: `text` is not empty.
+char32_t FirstCharacter(std::string_view text, size_t& size) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  size = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  if (size == 1) return first;
+  constexpr char32_t kSmallest[] = {0x80, 0x800, 0x10000};  // Of two, three and four bytes.
+  char32_t c = first & (0x7fU >> size);
+  bool valid = first >= 0xc2 && first < 0xf5 && text.size() >= size;
+  for (size_t i = 1; valid && i < size; ++i) {
+    const auto next = static_cast<unsigned char>(text[i]);
+    valid = (next & 0xc0U) == 0x80;
+    c = c << 6U | (next & 0x3fU);
+  }
+  valid = valid && c >= kSmallest[size - 2] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff);
+  if (valid) return c;
+  size = 1;
+  return 0xfffd;
+}
+
+// `text` with '\n' as the only end of a line, and without what would not be seen in it.
+std::string CleanComment(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    size_t size = 1;
+    const char32_t c = FirstCharacter(text, size);
+    if (text.starts_with("\r\n")) size = 2;
+    if (EndsLine(c)) {
+      result += '\n';
+    } else if (c == 0xfffd) {
+      result += '?';
+    } else if (!IsInvisible(c)) {
+      result += text.substr(0, size);
+    }
+    text.remove_prefix(size);
+  }
+  return result;
+}
+
+// `line` without the backslash or its trigraph at the end, also before spaces, which would make the
+// next line a comment, too.
+std::string_view WithoutSplice(std::string_view line) {
+  while (true) {
+    line = line.substr(0, line.find_last_not_of(" \t\\") + 1);
+    if (!line.ends_with("?\?/")) return line;
+    line.remove_suffix(3);
+  }
+}
+
 }  // namespace
 
 std::string Substitute(std::string_view text, Printer::Variables variables) {
@@ -110,15 +171,15 @@ void Printer::PrintFunction(std::string_view head, std::string_view statement) {
   PrintLine("}");
 }
 
-void Printer::PrintComment(std::string_view text) {
+void Printer::PrintComment(std::string_view comment) {
+  const std::string cleaned = CleanComment(comment);
+  std::string_view text = cleaned;
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   if (text.empty()) return;
   for (size_t end = 0; end != std::string_view::npos;) {
     end = text.find('\n');
-    std::string_view line = text.substr(0, end);
+    const std::string_view line = WithoutSplice(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    // A backslash at the end of a "//" line would make the next line a comment, too.
-    line = line.substr(0, line.find_last_not_of(" \t\r\v\f\\") + 1);
     // As it was: " text" of "// text", "/ text" of "/// text".
     const bool spaced = line.empty() || line.front() == ' ' || line.front() == '/';
     PrintLine(std::string(spaced ? "//" : "// ").append(line));

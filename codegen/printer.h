@@ -32,8 +32,9 @@ class Printer {
   // Appends the function `head` { `statement` }, in one line where it fits.
   void PrintFunction(std::string_view head, std::string_view statement);
 
-  // Appends `text` as "//" lines. Does nothing if it is empty.
-  void PrintComment(std::string_view text);
+  // Appends `comment` as "//" lines, whatever bytes it consists of: no code comes out of it, and
+  // what is shown of it is what is there. Does nothing if it is empty.
+  void PrintComment(std::string_view comment);
 
   // Two columns each.
   void Indent() { indent_ += 2; }

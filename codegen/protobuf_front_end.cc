@@ -22,6 +22,7 @@ namespace verbena::codegen {
 namespace {
 
 using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 using google::protobuf::MethodDescriptor;
@@ -190,6 +191,57 @@ absl::Status CheckTypesAreNotPlaced(const FileDescriptor& file, PlacedNames& nam
   return absl::OkStatus();
 }
 
+// `d` is declared in no package, so that its name is one of the global namespace.
+template <class D>
+absl::Status CheckNotANamespace(const D& d, const std::string& cpp_name, bool mocks) {
+  static const auto& names = *new std::set<std::string>{"absl", "google", "std", "verbena"};
+  if (!names.contains(cpp_name) && !(mocks && cpp_name == "testing")) return absl::OkStatus();
+  return ErrorAt(*d.file(), LocationOf(d),
+                 absl::StrCat(d.full_name(),
+                              " is in no package, and its name in C++ is that of "
+                              "namespace ",
+                              cpp_name,
+                              ", which generated code uses; rename it or "
+                              "give the file a package"));
+}
+
+// What `file`, and each that it imports, has in the global namespace.
+absl::Status CheckNoNamespaces(const FileDescriptor& file, bool mocks,
+                               std::set<const FileDescriptor*>& seen) {
+  if (!seen.insert(&file).second) return absl::OkStatus();
+  for (int i = 0; i < file.dependency_count(); ++i) {
+    if (absl::Status s = CheckNoNamespaces(*file.dependency(i), mocks, seen); !s.ok()) return s;
+  }
+  if (!file.package().empty()) return absl::OkStatus();
+  for (int i = 0; i < file.message_type_count(); ++i) {
+    const Descriptor& type = *file.message_type(i);
+    absl::Status s = CheckNotANamespace(type, protoc::cpp::ClassName(&type), mocks);
+    if (!s.ok()) return s;
+  }
+  for (int i = 0; i < file.enum_type_count(); ++i) {
+    const EnumDescriptor& type = *file.enum_type(i);
+    absl::Status s = CheckNotANamespace(type, protoc::cpp::ClassName(&type), mocks);
+    if (!s.ok()) return s;
+    for (int j = 0; j < type.value_count(); ++j) {
+      s = CheckNotANamespace(*type.value(j), protoc::cpp::EnumValueName(type.value(j)), mocks);
+      if (!s.ok()) return s;
+    }
+  }
+  for (int i = 0; i < file.extension_count(); ++i) {
+    const FieldDescriptor& extension = *file.extension(i);
+    absl::Status s = CheckNotANamespace(extension, extension.name(), mocks);
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+// Only where there is anything to generate, as nothing uses the namespaces otherwise.
+absl::Status CheckNoNamespaces(const FileDescriptor& file, const GeneratorOptions& options) {
+  if (file.service_count() == 0 && MessagesWithPayload(file).empty()) return absl::OkStatus();
+  std::set<const FileDescriptor*> seen;
+  return CheckNoNamespaces(file, options.mocks && file.service_count() > 0, seen);
+}
+
 // ---- The model ------------------------------------------------------------------------------
 
 // "dir/greeter" of "dir/greeter.proto": what outputs are named after, as protoc does.
@@ -296,6 +348,7 @@ std::vector<std::string> MessageHeaders(const FileDescriptor& file,
 absl::StatusOr<ServiceFile> ReadProtobufFile(const FileDescriptor& file,
                                              const GeneratorOptions& options) {
   if (absl::Status s = CheckPackage(file); !s.ok()) return s;
+  if (absl::Status s = CheckNoNamespaces(file, options); !s.ok()) return s;
   if (absl::Status s = CheckNoGenericServices(file); !s.ok()) return s;
   if (absl::Status s = CheckTypeNames(file); !s.ok()) return s;
   if (absl::Status s = CheckPayloadFields(file); !s.ok()) return s;

@@ -24,6 +24,11 @@ void AddEnum(const EnumDescriptor& type, std::set<std::string>& names) {
        {"", "_MIN", "_MAX", "_ARRAYSIZE", "_Name", "_Parse", "_IsValid", "_descriptor"}) {
     names.insert(name + suffix);
   }
+  // Constants of an enum that is called as a keyword: struct_MAX of struct, which is struct_.
+  const std::string& package = type.file()->package();
+  const std::string in_schema = absl::StrReplaceAll(
+      type.full_name().substr(package.empty() ? 0 : package.size() + 1), {{".", "_"}});
+  for (const char* suffix : {"_MIN", "_MAX", "_ARRAYSIZE"}) names.insert(in_schema + suffix);
   // Values of a nested enum are prefixed with the name of the message.
   for (int i = 0; i < type.value_count(); ++i) {
     const std::string value = protoc::cpp::EnumValueName(type.value(i));

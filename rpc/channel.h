@@ -55,7 +55,8 @@ struct ChannelStatistics {
   uint64_t payload_bytes_sent = 0;
   uint64_t payload_bytes_received = 0;
   // Bytes that the library itself copied: attachments that were short enough for a slot, responses
-  // into ClientContext::set_response_memory, and what landed on devices without memory windows.
+  // into ClientContext::set_response_memory, what landed on devices without memory windows, and
+  // FlatBuffers in the cases that flat_message.h lists.
   uint64_t payload_bytes_copied = 0;
   uint64_t payload_zones_asked = 0;  // Messages that waited a round trip for memory of the peer.
   // Registered for such messages, used or not, when the last of them came or went. Its limits are

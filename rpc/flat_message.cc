@@ -2,7 +2,6 @@
 
 #include "verbena/rpc/flat_message.h"
 
-#include <algorithm>
 #include <cstring>
 #include <new>
 

@@ -82,3 +82,8 @@ FBS_MOCKS = [
     "no_namespace",
     "no_services",
 ]
+
+MOCK_LIBRARIES = (
+    ["//tests/codegen/corpus:%s_mock" % name for name in MOCKS] +
+    ["%s:%s_mock" % (_FBS, name) for name in FBS_MOCKS]
+)

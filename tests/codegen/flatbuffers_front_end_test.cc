@@ -400,6 +400,10 @@ TEST(FlatbuffersFrontEnd, RefusesWhatFlatcMakesNoCppOf) {
            RefusedCase{"namespace a.Other; table X {} namespace Other; table T {}"
                        "namespace a; table Q { t:Other.T; }",
                        "1:81: a.Q.t is made of Other.T, which flatc writes without"},
+           RefusedCase{"table T {} rpc_service S { F(T):T; }\n table absl {}",
+                       "2:8: a type absl in no namespace hides namespace absl"},
+           RefusedCase{"table T {} rpc_service S { F(T):T; }\n enum verbena : byte { A }",
+                       "2:7: a type verbena in no namespace hides"},
            RefusedCase{"namespace n.n; table T {} table U { t:T; }",
                        "1:37: n.n.U.t is made of n.n.T"},
        }) {

@@ -38,6 +38,21 @@ TEST(Names, ReservedNamesGetAnUnderscore) {
               ElementsAre("class_", "Service_", "async", "std_"));
 }
 
+TEST(Names, MacrosOfTheHeadersBelowGetAnUnderscore) {
+  for (const NameKind kind : {NameKind::kMethod, NameKind::kService, NameKind::kOther}) {
+    EXPECT_THAT(
+        CppNames(kind, {"LOG", "EINVAL", "NAN", "SIGINT", "INT_MAX", "M_PI", "makedev"}, {}),
+        ElementsAre("LOG_", "EINVAL_", "NAN_", "SIGINT_", "INT_MAX_", "M_PI_", "makedev_"));
+  }
+  EXPECT_THAT(CppFieldNames({"sa_handler", "strdupa"}), ElementsAre("sa_handler_", "strdupa_"));
+}
+
+TEST(Names, FamiliesOfMacrosGetUnderscoresAsAWhole) {
+  EXPECT_THAT(
+      CppNames(NameKind::kMethod, {"ABSL_NEW", "GTEST_X_", "SYS_read", "SYS_RESET", "ABSL"}, {}),
+      ElementsAre("ABSL_NEW__", "GTEST_X__", "SYS_read__", "SYS_RESET", "ABSL"));
+}
+
 TEST(Names, MangledNameGivesWayToASiblingThatIsSpelledSo) {
   EXPECT_THAT(CppNames(NameKind::kMethod, {"delete", "delete_", "delete__"}, {}),
               ElementsAre("delete___", "delete_", "delete__"));

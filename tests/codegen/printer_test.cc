@@ -71,6 +71,38 @@ TEST(Printer, CommentNeverContinuesOnTheNextLine) {
   EXPECT_EQ(printer.text(), "// a \\ b\n// c\n");
 }
 
+TEST(Printer, CommentNeverContinuesByATrigraph) {
+  Printer printer;
+  printer.PrintComment(" a?\?/b\n c?\?/\n d\\?\?/ \\?\?/ \n");
+  EXPECT_EQ(printer.text(), "// a?\?/b\n// c\n// d\n");
+}
+
+TEST(Printer, EveryLineOfACommentIsAComment) {
+  Printer printer;
+  printer.PrintComment(" a\r b\r\n c\v d\f e\xc2\x85 f\xe2\x80\xa8 g\xe2\x80\xa9 h\r\n");
+  EXPECT_EQ(printer.text(), "// a\n// b\n// c\n// d\n// e\n// f\n// g\n// h\n");
+}
+
+TEST(Printer, CommentIsWhatItLooksLike) {
+  Printer printer;
+  // Each of the characters that change a line's direction, and control characters.
+  printer.PrintComment(
+      " \xd8\x9c\xe2\x80\x8e\xe2\x80\x8f."
+      "\xe2\x80\xaa\xe2\x80\xab\xe2\x80\xac\xe2\x80\xad\xe2\x80\xae."
+      "\xe2\x81\xa6\xe2\x81\xa7\xe2\x81\xa8\xe2\x81\xa9.\x1b.\x7f.\xc2\x9b");
+  printer.PrintComment(std::string_view(" nul\0nul", 8));
+  EXPECT_EQ(printer.text(), "// .....\n// nulnul\n");
+}
+
+TEST(Printer, CommentIsUtf8) {
+  Printer printer;
+  printer.PrintComment(" \xc3\xbc \xe6\xbc\xa2 \xf0\x9f\x9a\x80 \xe2\x80\x8b");
+  // Stray, too long, a surrogate, too large, and cut off by the end of the line or of all.
+  printer.PrintComment(" \x80 \xc0\xaf \xed\xa0\x80 \xf4\x90\x80\x80 \xe2\x80\n \xf0\x9f");
+  EXPECT_EQ(printer.text(),
+            "// \xc3\xbc \xe6\xbc\xa2 \xf0\x9f\x9a\x80 \xe2\x80\x8b\n// ? ?? ??? ???? ??\n// ??\n");
+}
+
 TEST(Printer, EmptyCommentIsNothing) {
   Printer printer;
   printer.PrintComment("");

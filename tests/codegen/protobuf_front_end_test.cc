@@ -192,11 +192,49 @@ TEST(ProtobufFrontEnd, ServiceAvoidsTypesOfAnImportedFileOfItsPackage) {
   EXPECT_EQ(file->services[1].cpp_name, "C_D");  // ::q::C_D is elsewhere.
 }
 
+TEST(ProtobufFrontEnd, ServiceAvoidsConstantsOfAnEnumThatIsAKeyword) {
+  const absl::StatusOr<ServiceFile> file = ReadText(
+      "syntax = 'proto3'; package p; enum struct { Z = 0; } service struct_MAX {}"
+      "service struct__Name {}");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->services[0].cpp_name, "struct_MAX_");
+  EXPECT_EQ(file->services[1].cpp_name, "struct__Name_");
+}
+
 TEST(ProtobufFrontEnd, RefusesAPackageThatProtocCannotCompile) {
   EXPECT_THAT(ErrorOf("syntax = 'proto3';\n\n  package p.class;\n"),
               HasSubstr("a/b.proto:3:3: package \"p.class\" contains \"class\""));
   EXPECT_THAT(ErrorOf("syntax = 'proto3';\npackage p.std;\n"),
               HasSubstr("a/b.proto:2:1: package \"p.std\" contains \"std\""));
+}
+
+TEST(ProtobufFrontEnd, RefusesWhatHidesANamespaceOfGeneratedCode) {
+  const std::string service = "message M {}\nservice S { rpc F(M) returns (M); }\n";
+  for (const char* declaration : {"message absl {}", "message verbena {}", "message std {}",
+                                  "enum google { Z = 0; }", "enum E { absl = 0; }"}) {
+    const std::string schema = std::string("syntax = 'proto3';\n ") + declaration + "\n" + service;
+    EXPECT_THAT(ErrorOf(schema), AllOf(HasSubstr("a/b.proto:2:"), HasSubstr("give the file a")))
+        << schema;
+  }
+  for (const char* declaration :
+       {"message flatbuffers {}", "message testing {}", "message O { message absl {} }"}) {
+    EXPECT_TRUE(ReadText(std::string("syntax = 'proto3';") + declaration + service).ok());
+  }
+  EXPECT_TRUE(ReadText("syntax = 'proto3'; package p; message absl {}" + service).ok());
+  EXPECT_TRUE(ReadText("syntax = 'proto3'; message absl {}").ok());
+}
+
+TEST(ProtobufFrontEnd, RefusesWhatHidesANamespaceInAnImportedFile) {
+  Files files({{"a.proto",
+                "syntax = 'proto2';\nmessage X { extensions 1 to 9; }\n"
+                "extend X {\n  optional int32 absl = 1;\n}\n"},
+               {"b.proto", "syntax = 'proto2'; package p; import 'a.proto'; service S {}"},
+               {"c.proto", "syntax = 'proto3';\nmessage testing {} service S {}"}});
+  EXPECT_THAT(std::string(files.Read("b.proto").status().message()),
+              HasSubstr("a.proto:4:3: absl"));
+  EXPECT_TRUE(files.Read("c.proto").ok());
+  EXPECT_THAT(std::string(files.Read("c.proto", {.mocks = true}).status().message()),
+              HasSubstr("c.proto:2:1: testing is in no package"));
 }
 
 TEST(ProtobufFrontEnd, RefusesGenericServices) {

@@ -22,7 +22,7 @@ def _include_flags_impl(ctx):
         runfiles = ctx.runfiles([flags], transitive_files = context.headers),
     )]
 
-_include_flags = rule(
+include_flags = rule(
     implementation = _include_flags_impl,
     doc = "A file of -I flags for the headers of `deps`, which are its runfiles.",
     attrs = {"deps": attr.label_list(mandatory = True, providers = [CcInfo])},
@@ -39,8 +39,9 @@ def clang_syntax_test(name, deps, units = [], together = [], data = [], tags = [
       data: Other files that these include.
       tags: As in every test.
     """
-    _include_flags(
+    include_flags(
         name = name + "_include",
+        testonly = True,
         tags = ["manual"],
         deps = deps,
     )

@@ -26,7 +26,8 @@ done
 
 # check FILE: clang's messages are the log.
 check() {
-  "$clang" -std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Werror "@$flags" "$1"
+  "$clang" -std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Wnon-virtual-dtor \
+    -Woverloaded-virtual -Wshadow -Werror "@$flags" "$1"
 }
 
 # That it looks at the code at all.

@@ -28,6 +28,16 @@ struct Commented::VerbenaMethods {
   static constexpr ::verbena::MethodDescriptor Tight{
       "corpus.comments.Commented/Tight", &::verbena::kProtobufCodec<::corpus::comments::Message>,
       &::verbena::kProtobufCodec<::corpus::comments::Message>};
+  static constexpr ::verbena::MethodDescriptor Lines{
+      "corpus.comments.Commented/Lines", &::verbena::kProtobufCodec<::corpus::comments::Message>,
+      &::verbena::kProtobufCodec<::corpus::comments::Message>};
+  static constexpr ::verbena::MethodDescriptor Trigraph{
+      "corpus.comments.Commented/Trigraph", &::verbena::kProtobufCodec<::corpus::comments::Message>,
+      &::verbena::kProtobufCodec<::corpus::comments::Message>};
+  static constexpr ::verbena::MethodDescriptor Bidirectional{
+      "corpus.comments.Commented/Bidirectional",
+      &::verbena::kProtobufCodec<::corpus::comments::Message>,
+      &::verbena::kProtobufCodec<::corpus::comments::Message>};
   static constexpr ::verbena::MethodDescriptor None{
       "corpus.comments.Commented/None", &::verbena::kProtobufCodec<::corpus::comments::Message>,
       &::verbena::kProtobufCodec<::corpus::comments::Message>};
@@ -108,6 +118,48 @@ void Commented::Stub::Tight(::verbena::ClientContext* context,
                         ::std::move(done));
 }
 
+::absl::Status Commented::Stub::Lines(::verbena::ClientContext* context,
+                                      const ::corpus::comments::Message& request,
+                                      ::corpus::comments::Message* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::Lines, context, &request, response);
+}
+
+void Commented::Stub::Lines(::verbena::ClientContext* context,
+                            const ::corpus::comments::Message* request,
+                            ::corpus::comments::Message* response, ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::Lines, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status Commented::Stub::Trigraph(::verbena::ClientContext* context,
+                                         const ::corpus::comments::Message& request,
+                                         ::corpus::comments::Message* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::Trigraph, context, &request, response);
+}
+
+void Commented::Stub::Trigraph(::verbena::ClientContext* context,
+                               const ::corpus::comments::Message* request,
+                               ::corpus::comments::Message* response,
+                               ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::Trigraph, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status Commented::Stub::Bidirectional(::verbena::ClientContext* context,
+                                              const ::corpus::comments::Message& request,
+                                              ::corpus::comments::Message* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::Bidirectional, context, &request,
+                              response);
+}
+
+void Commented::Stub::Bidirectional(::verbena::ClientContext* context,
+                                    const ::corpus::comments::Message* request,
+                                    ::corpus::comments::Message* response,
+                                    ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::Bidirectional, context, request, response,
+                        ::std::move(done));
+}
+
 ::absl::Status Commented::Stub::None(::verbena::ClientContext* context,
                                      const ::corpus::comments::Message& request,
                                      ::corpus::comments::Message* response) {
@@ -163,6 +215,30 @@ Commented::Service::Service() {
             static_cast<::corpus::comments::Message*>(response));
       });
   AddVerbenaMethod(
+      &VerbenaMethods::Lines,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->Lines(
+            context, static_cast<const ::corpus::comments::Message*>(request),
+            static_cast<::corpus::comments::Message*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::Trigraph,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->Trigraph(
+            context, static_cast<const ::corpus::comments::Message*>(request),
+            static_cast<::corpus::comments::Message*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::Bidirectional,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->Bidirectional(
+            context, static_cast<const ::corpus::comments::Message*>(request),
+            static_cast<::corpus::comments::Message*>(response));
+      });
+  AddVerbenaMethod(
       &VerbenaMethods::None,
       [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
          void* response) {
@@ -200,6 +276,24 @@ Commented::Service::Service() {
                                          const ::corpus::comments::Message* /*request*/,
                                          ::corpus::comments::Message* /*response*/) {
   return ::absl::UnimplementedError("corpus.comments.Commented/Tight is not implemented");
+}
+
+::absl::Status Commented::Service::Lines(::verbena::ServerContext* /*context*/,
+                                         const ::corpus::comments::Message* /*request*/,
+                                         ::corpus::comments::Message* /*response*/) {
+  return ::absl::UnimplementedError("corpus.comments.Commented/Lines is not implemented");
+}
+
+::absl::Status Commented::Service::Trigraph(::verbena::ServerContext* /*context*/,
+                                            const ::corpus::comments::Message* /*request*/,
+                                            ::corpus::comments::Message* /*response*/) {
+  return ::absl::UnimplementedError("corpus.comments.Commented/Trigraph is not implemented");
+}
+
+::absl::Status Commented::Service::Bidirectional(::verbena::ServerContext* /*context*/,
+                                                 const ::corpus::comments::Message* /*request*/,
+                                                 ::corpus::comments::Message* /*response*/) {
+  return ::absl::UnimplementedError("corpus.comments.Commented/Bidirectional is not implemented");
 }
 
 ::absl::Status Commented::Service::None(::verbena::ServerContext* /*context*/,

@@ -42,6 +42,16 @@ class Commented final {
     virtual void Tight(::verbena::ClientContext* context,
                        const ::corpus::comments::Message* request,
                        ::corpus::comments::Message* response, ::verbena::DoneCallback done) = 0;
+    virtual void Lines(::verbena::ClientContext* context,
+                       const ::corpus::comments::Message* request,
+                       ::corpus::comments::Message* response, ::verbena::DoneCallback done) = 0;
+    virtual void Trigraph(::verbena::ClientContext* context,
+                          const ::corpus::comments::Message* request,
+                          ::corpus::comments::Message* response, ::verbena::DoneCallback done) = 0;
+    virtual void Bidirectional(::verbena::ClientContext* context,
+                               const ::corpus::comments::Message* request,
+                               ::corpus::comments::Message* response,
+                               ::verbena::DoneCallback done) = 0;
     virtual void None(::verbena::ClientContext* context, const ::corpus::comments::Message* request,
                       ::corpus::comments::Message* response, ::verbena::DoneCallback done) = 0;
   };
@@ -76,6 +86,23 @@ class Commented final {
     virtual ::absl::Status Tight(::verbena::ClientContext* context,
                                  const ::corpus::comments::Message& request,
                                  ::corpus::comments::Message* response) = 0;
+
+    // A carriage return,
+    // and a form feed,
+    // end a line.
+    virtual ::absl::Status Lines(::verbena::ClientContext* context,
+                                 const ::corpus::comments::Message& request,
+                                 ::corpus::comments::Message* response) = 0;
+
+    // As a backslash, in older C++:
+    virtual ::absl::Status Trigraph(::verbena::ClientContext* context,
+                                    const ::corpus::comments::Message& request,
+                                    ::corpus::comments::Message* response) = 0;
+
+    // Not from right to left.
+    virtual ::absl::Status Bidirectional(::verbena::ClientContext* context,
+                                         const ::corpus::comments::Message& request,
+                                         ::corpus::comments::Message* response) = 0;
     virtual ::absl::Status None(::verbena::ClientContext* context,
                                 const ::corpus::comments::Message& request,
                                 ::corpus::comments::Message* response) = 0;
@@ -101,6 +128,15 @@ class Commented final {
     ::absl::Status Tight(::verbena::ClientContext* context,
                          const ::corpus::comments::Message& request,
                          ::corpus::comments::Message* response) override;
+    ::absl::Status Lines(::verbena::ClientContext* context,
+                         const ::corpus::comments::Message& request,
+                         ::corpus::comments::Message* response) override;
+    ::absl::Status Trigraph(::verbena::ClientContext* context,
+                            const ::corpus::comments::Message& request,
+                            ::corpus::comments::Message* response) override;
+    ::absl::Status Bidirectional(::verbena::ClientContext* context,
+                                 const ::corpus::comments::Message& request,
+                                 ::corpus::comments::Message* response) override;
     ::absl::Status None(::verbena::ClientContext* context,
                         const ::corpus::comments::Message& request,
                         ::corpus::comments::Message* response) override;
@@ -117,6 +153,14 @@ class Commented final {
                  ::corpus::comments::Message* response, ::verbena::DoneCallback done) override;
     void Tight(::verbena::ClientContext* context, const ::corpus::comments::Message* request,
                ::corpus::comments::Message* response, ::verbena::DoneCallback done) override;
+    void Lines(::verbena::ClientContext* context, const ::corpus::comments::Message* request,
+               ::corpus::comments::Message* response, ::verbena::DoneCallback done) override;
+    void Trigraph(::verbena::ClientContext* context, const ::corpus::comments::Message* request,
+                  ::corpus::comments::Message* response, ::verbena::DoneCallback done) override;
+    void Bidirectional(::verbena::ClientContext* context,
+                       const ::corpus::comments::Message* request,
+                       ::corpus::comments::Message* response,
+                       ::verbena::DoneCallback done) override;
     void None(::verbena::ClientContext* context, const ::corpus::comments::Message* request,
               ::corpus::comments::Message* response, ::verbena::DoneCallback done) override;
     ::std::shared_ptr<::verbena::Channel> channel_;
@@ -156,6 +200,23 @@ class Commented final {
     virtual ::absl::Status Tight(::verbena::ServerContext* context,
                                  const ::corpus::comments::Message* request,
                                  ::corpus::comments::Message* response);
+
+    // A carriage return,
+    // and a form feed,
+    // end a line.
+    virtual ::absl::Status Lines(::verbena::ServerContext* context,
+                                 const ::corpus::comments::Message* request,
+                                 ::corpus::comments::Message* response);
+
+    // As a backslash, in older C++:
+    virtual ::absl::Status Trigraph(::verbena::ServerContext* context,
+                                    const ::corpus::comments::Message* request,
+                                    ::corpus::comments::Message* response);
+
+    // Not from right to left.
+    virtual ::absl::Status Bidirectional(::verbena::ServerContext* context,
+                                         const ::corpus::comments::Message* request,
+                                         ::corpus::comments::Message* response);
     virtual ::absl::Status None(::verbena::ServerContext* context,
                                 const ::corpus::comments::Message* request,
                                 ::corpus::comments::Message* response);

@@ -487,4 +487,330 @@ operator_::Service::Service() {
   return ::absl::UnimplementedError("corpus.keywords.operator_/CopyFrom is not implemented");
 }
 
+struct LOG_::VerbenaMethods {
+  static constexpr ::verbena::MethodDescriptor CHECK_{
+      "corpus.keywords.LOG/CHECK", &::verbena::kProtobufCodec<::corpus::keywords::union_>,
+      &::verbena::kProtobufCodec<::corpus::keywords::union_>};
+  static constexpr ::verbena::MethodDescriptor EINVAL_{
+      "corpus.keywords.LOG/EINVAL", &::verbena::kProtobufCodec<::corpus::keywords::union_>,
+      &::verbena::kProtobufCodec<::corpus::keywords::union_>};
+  static constexpr ::verbena::MethodDescriptor INFINITY_{
+      "corpus.keywords.LOG/INFINITY", &::verbena::kProtobufCodec<::corpus::keywords::union_>,
+      &::verbena::kProtobufCodec<::corpus::keywords::union_>};
+  static constexpr ::verbena::MethodDescriptor INT_MAX_{
+      "corpus.keywords.LOG/INT_MAX", &::verbena::kProtobufCodec<::corpus::keywords::union_>,
+      &::verbena::kProtobufCodec<::corpus::keywords::union_>};
+  static constexpr ::verbena::MethodDescriptor M_PI_{
+      "corpus.keywords.LOG/M_PI", &::verbena::kProtobufCodec<::corpus::keywords::union_>,
+      &::verbena::kProtobufCodec<::corpus::keywords::union_>};
+  static constexpr ::verbena::MethodDescriptor SIGINT_{
+      "corpus.keywords.LOG/SIGINT", &::verbena::kProtobufCodec<::corpus::keywords::union_>,
+      &::verbena::kProtobufCodec<::corpus::keywords::union_>};
+  static constexpr ::verbena::MethodDescriptor st_atime_{
+      "corpus.keywords.LOG/st_atime", &::verbena::kProtobufCodec<::corpus::keywords::union_>,
+      &::verbena::kProtobufCodec<::corpus::keywords::union_>};
+  static constexpr ::verbena::MethodDescriptor ABSL_GUARDED_BY__{
+      "corpus.keywords.LOG/ABSL_GUARDED_BY", &::verbena::kProtobufCodec<::corpus::keywords::union_>,
+      &::verbena::kProtobufCodec<::corpus::keywords::union_>};
+  static constexpr ::verbena::MethodDescriptor EXPECT_EQ_{
+      "corpus.keywords.LOG/EXPECT_EQ", &::verbena::kProtobufCodec<::corpus::keywords::union_>,
+      &::verbena::kProtobufCodec<::corpus::keywords::union_>};
+};
+
+LOG_::Stub::Stub(::std::shared_ptr<::verbena::Channel> channel)
+    : channel_(::std::move(channel)) {}
+
+::std::unique_ptr<LOG_::Stub> LOG_::NewStub(::std::shared_ptr<::verbena::Channel> channel) {
+  return ::std::make_unique<Stub>(::std::move(channel));
+}
+
+::absl::Status LOG_::Stub::CHECK_(::verbena::ClientContext* context,
+                                  const ::corpus::keywords::union_& request,
+                                  ::corpus::keywords::union_* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::CHECK_, context, &request, response);
+}
+
+void LOG_::Stub::CHECK_(::verbena::ClientContext* context,
+                        const ::corpus::keywords::union_* request,
+                        ::corpus::keywords::union_* response, ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::CHECK_, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status LOG_::Stub::EINVAL_(::verbena::ClientContext* context,
+                                   const ::corpus::keywords::union_& request,
+                                   ::corpus::keywords::union_* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::EINVAL_, context, &request, response);
+}
+
+void LOG_::Stub::EINVAL_(::verbena::ClientContext* context,
+                         const ::corpus::keywords::union_* request,
+                         ::corpus::keywords::union_* response, ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::EINVAL_, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status LOG_::Stub::INFINITY_(::verbena::ClientContext* context,
+                                     const ::corpus::keywords::union_& request,
+                                     ::corpus::keywords::union_* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::INFINITY_, context, &request, response);
+}
+
+void LOG_::Stub::INFINITY_(::verbena::ClientContext* context,
+                           const ::corpus::keywords::union_* request,
+                           ::corpus::keywords::union_* response, ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::INFINITY_, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status LOG_::Stub::INT_MAX_(::verbena::ClientContext* context,
+                                    const ::corpus::keywords::union_& request,
+                                    ::corpus::keywords::union_* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::INT_MAX_, context, &request, response);
+}
+
+void LOG_::Stub::INT_MAX_(::verbena::ClientContext* context,
+                          const ::corpus::keywords::union_* request,
+                          ::corpus::keywords::union_* response, ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::INT_MAX_, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status LOG_::Stub::M_PI_(::verbena::ClientContext* context,
+                                 const ::corpus::keywords::union_& request,
+                                 ::corpus::keywords::union_* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::M_PI_, context, &request, response);
+}
+
+void LOG_::Stub::M_PI_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+                       ::corpus::keywords::union_* response, ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::M_PI_, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status LOG_::Stub::SIGINT_(::verbena::ClientContext* context,
+                                   const ::corpus::keywords::union_& request,
+                                   ::corpus::keywords::union_* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::SIGINT_, context, &request, response);
+}
+
+void LOG_::Stub::SIGINT_(::verbena::ClientContext* context,
+                         const ::corpus::keywords::union_* request,
+                         ::corpus::keywords::union_* response, ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::SIGINT_, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status LOG_::Stub::st_atime_(::verbena::ClientContext* context,
+                                     const ::corpus::keywords::union_& request,
+                                     ::corpus::keywords::union_* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::st_atime_, context, &request, response);
+}
+
+void LOG_::Stub::st_atime_(::verbena::ClientContext* context,
+                           const ::corpus::keywords::union_* request,
+                           ::corpus::keywords::union_* response, ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::st_atime_, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status LOG_::Stub::ABSL_GUARDED_BY__(::verbena::ClientContext* context,
+                                             const ::corpus::keywords::union_& request,
+                                             ::corpus::keywords::union_* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::ABSL_GUARDED_BY__, context, &request,
+                              response);
+}
+
+void LOG_::Stub::ABSL_GUARDED_BY__(::verbena::ClientContext* context,
+                                   const ::corpus::keywords::union_* request,
+                                   ::corpus::keywords::union_* response,
+                                   ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::ABSL_GUARDED_BY__, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status LOG_::Stub::EXPECT_EQ_(::verbena::ClientContext* context,
+                                      const ::corpus::keywords::union_& request,
+                                      ::corpus::keywords::union_* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::EXPECT_EQ_, context, &request, response);
+}
+
+void LOG_::Stub::EXPECT_EQ_(::verbena::ClientContext* context,
+                            const ::corpus::keywords::union_* request,
+                            ::corpus::keywords::union_* response, ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::EXPECT_EQ_, context, request, response,
+                        ::std::move(done));
+}
+
+LOG_::Service::Service() {
+  AddVerbenaMethod(
+      &VerbenaMethods::CHECK_,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->CHECK_(
+            context, static_cast<const ::corpus::keywords::union_*>(request),
+            static_cast<::corpus::keywords::union_*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::EINVAL_,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->EINVAL_(
+            context, static_cast<const ::corpus::keywords::union_*>(request),
+            static_cast<::corpus::keywords::union_*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::INFINITY_,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->INFINITY_(
+            context, static_cast<const ::corpus::keywords::union_*>(request),
+            static_cast<::corpus::keywords::union_*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::INT_MAX_,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->INT_MAX_(
+            context, static_cast<const ::corpus::keywords::union_*>(request),
+            static_cast<::corpus::keywords::union_*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::M_PI_,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->M_PI_(
+            context, static_cast<const ::corpus::keywords::union_*>(request),
+            static_cast<::corpus::keywords::union_*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::SIGINT_,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->SIGINT_(
+            context, static_cast<const ::corpus::keywords::union_*>(request),
+            static_cast<::corpus::keywords::union_*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::st_atime_,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->st_atime_(
+            context, static_cast<const ::corpus::keywords::union_*>(request),
+            static_cast<::corpus::keywords::union_*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::ABSL_GUARDED_BY__,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->ABSL_GUARDED_BY__(
+            context, static_cast<const ::corpus::keywords::union_*>(request),
+            static_cast<::corpus::keywords::union_*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::EXPECT_EQ_,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->EXPECT_EQ_(
+            context, static_cast<const ::corpus::keywords::union_*>(request),
+            static_cast<::corpus::keywords::union_*>(response));
+      });
+}
+
+::absl::Status LOG_::Service::CHECK_(::verbena::ServerContext* /*context*/,
+                                     const ::corpus::keywords::union_* /*request*/,
+                                     ::corpus::keywords::union_* /*response*/) {
+  return ::absl::UnimplementedError("corpus.keywords.LOG/CHECK is not implemented");
+}
+
+::absl::Status LOG_::Service::EINVAL_(::verbena::ServerContext* /*context*/,
+                                      const ::corpus::keywords::union_* /*request*/,
+                                      ::corpus::keywords::union_* /*response*/) {
+  return ::absl::UnimplementedError("corpus.keywords.LOG/EINVAL is not implemented");
+}
+
+::absl::Status LOG_::Service::INFINITY_(::verbena::ServerContext* /*context*/,
+                                        const ::corpus::keywords::union_* /*request*/,
+                                        ::corpus::keywords::union_* /*response*/) {
+  return ::absl::UnimplementedError("corpus.keywords.LOG/INFINITY is not implemented");
+}
+
+::absl::Status LOG_::Service::INT_MAX_(::verbena::ServerContext* /*context*/,
+                                       const ::corpus::keywords::union_* /*request*/,
+                                       ::corpus::keywords::union_* /*response*/) {
+  return ::absl::UnimplementedError("corpus.keywords.LOG/INT_MAX is not implemented");
+}
+
+::absl::Status LOG_::Service::M_PI_(::verbena::ServerContext* /*context*/,
+                                    const ::corpus::keywords::union_* /*request*/,
+                                    ::corpus::keywords::union_* /*response*/) {
+  return ::absl::UnimplementedError("corpus.keywords.LOG/M_PI is not implemented");
+}
+
+::absl::Status LOG_::Service::SIGINT_(::verbena::ServerContext* /*context*/,
+                                      const ::corpus::keywords::union_* /*request*/,
+                                      ::corpus::keywords::union_* /*response*/) {
+  return ::absl::UnimplementedError("corpus.keywords.LOG/SIGINT is not implemented");
+}
+
+::absl::Status LOG_::Service::st_atime_(::verbena::ServerContext* /*context*/,
+                                        const ::corpus::keywords::union_* /*request*/,
+                                        ::corpus::keywords::union_* /*response*/) {
+  return ::absl::UnimplementedError("corpus.keywords.LOG/st_atime is not implemented");
+}
+
+::absl::Status LOG_::Service::ABSL_GUARDED_BY__(::verbena::ServerContext* /*context*/,
+                                                const ::corpus::keywords::union_* /*request*/,
+                                                ::corpus::keywords::union_* /*response*/) {
+  return ::absl::UnimplementedError("corpus.keywords.LOG/ABSL_GUARDED_BY is not implemented");
+}
+
+::absl::Status LOG_::Service::EXPECT_EQ_(::verbena::ServerContext* /*context*/,
+                                         const ::corpus::keywords::union_* /*request*/,
+                                         ::corpus::keywords::union_* /*response*/) {
+  return ::absl::UnimplementedError("corpus.keywords.LOG/EXPECT_EQ is not implemented");
+}
+
+struct NAN_::VerbenaMethods {
+  static constexpr ::verbena::MethodDescriptor NAN_{
+      "corpus.keywords.NAN/NAN", &::verbena::kProtobufCodec<::corpus::keywords::union_>,
+      &::verbena::kProtobufCodec<::corpus::keywords::union_>};
+};
+
+NAN_::Stub::Stub(::std::shared_ptr<::verbena::Channel> channel)
+    : channel_(::std::move(channel)) {}
+
+::std::unique_ptr<NAN_::Stub> NAN_::NewStub(::std::shared_ptr<::verbena::Channel> channel) {
+  return ::std::make_unique<Stub>(::std::move(channel));
+}
+
+::absl::Status NAN_::Stub::NAN_(::verbena::ClientContext* context,
+                                const ::corpus::keywords::union_& request,
+                                ::corpus::keywords::union_* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::NAN_, context, &request, response);
+}
+
+void NAN_::Stub::NAN_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+                      ::corpus::keywords::union_* response, ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::NAN_, context, request, response,
+                        ::std::move(done));
+}
+
+NAN_::Service::Service() {
+  AddVerbenaMethod(
+      &VerbenaMethods::NAN_,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->NAN_(
+            context, static_cast<const ::corpus::keywords::union_*>(request),
+            static_cast<::corpus::keywords::union_*>(response));
+      });
+}
+
+::absl::Status NAN_::Service::NAN_(::verbena::ServerContext* /*context*/,
+                                   const ::corpus::keywords::union_* /*request*/,
+                                   ::corpus::keywords::union_* /*response*/) {
+  return ::absl::UnimplementedError("corpus.keywords.NAN/NAN is not implemented");
+}
+
 }  // namespace corpus::keywords

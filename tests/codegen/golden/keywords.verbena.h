@@ -379,4 +379,230 @@ class operator_ final {
   struct VerbenaMethods;
 };
 
+// Macros of the headers below.
+class LOG_ final {
+ public:
+  static constexpr ::std::string_view service_full_name = "corpus.keywords.LOG";
+
+  // Calls that do not wait. The context, the request and the response must live until `done`
+  // has run; it runs once, on the channel's thread.
+  class AsyncInterface {
+   public:
+    virtual ~AsyncInterface() = default;
+    virtual void CHECK_(::verbena::ClientContext* context,
+                        const ::corpus::keywords::union_* request,
+                        ::corpus::keywords::union_* response, ::verbena::DoneCallback done) = 0;
+    virtual void EINVAL_(::verbena::ClientContext* context,
+                         const ::corpus::keywords::union_* request,
+                         ::corpus::keywords::union_* response, ::verbena::DoneCallback done) = 0;
+    virtual void INFINITY_(::verbena::ClientContext* context,
+                           const ::corpus::keywords::union_* request,
+                           ::corpus::keywords::union_* response, ::verbena::DoneCallback done) = 0;
+    virtual void INT_MAX_(::verbena::ClientContext* context,
+                          const ::corpus::keywords::union_* request,
+                          ::corpus::keywords::union_* response, ::verbena::DoneCallback done) = 0;
+    virtual void M_PI_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+                       ::corpus::keywords::union_* response, ::verbena::DoneCallback done) = 0;
+    virtual void SIGINT_(::verbena::ClientContext* context,
+                         const ::corpus::keywords::union_* request,
+                         ::corpus::keywords::union_* response, ::verbena::DoneCallback done) = 0;
+    virtual void st_atime_(::verbena::ClientContext* context,
+                           const ::corpus::keywords::union_* request,
+                           ::corpus::keywords::union_* response, ::verbena::DoneCallback done) = 0;
+    virtual void ABSL_GUARDED_BY__(::verbena::ClientContext* context,
+                                   const ::corpus::keywords::union_* request,
+                                   ::corpus::keywords::union_* response,
+                                   ::verbena::DoneCallback done) = 0;
+    virtual void EXPECT_EQ_(::verbena::ClientContext* context,
+                            const ::corpus::keywords::union_* request,
+                            ::corpus::keywords::union_* response, ::verbena::DoneCallback done) = 0;
+  };
+
+  // What clients call. A test may put an implementation of its own behind it.
+  class StubInterface {
+   public:
+    virtual ~StubInterface() = default;
+    virtual ::absl::Status CHECK_(::verbena::ClientContext* context,
+                                  const ::corpus::keywords::union_& request,
+                                  ::corpus::keywords::union_* response) = 0;
+    virtual ::absl::Status EINVAL_(::verbena::ClientContext* context,
+                                   const ::corpus::keywords::union_& request,
+                                   ::corpus::keywords::union_* response) = 0;
+    virtual ::absl::Status INFINITY_(::verbena::ClientContext* context,
+                                     const ::corpus::keywords::union_& request,
+                                     ::corpus::keywords::union_* response) = 0;
+    virtual ::absl::Status INT_MAX_(::verbena::ClientContext* context,
+                                    const ::corpus::keywords::union_& request,
+                                    ::corpus::keywords::union_* response) = 0;
+    virtual ::absl::Status M_PI_(::verbena::ClientContext* context,
+                                 const ::corpus::keywords::union_& request,
+                                 ::corpus::keywords::union_* response) = 0;
+    virtual ::absl::Status SIGINT_(::verbena::ClientContext* context,
+                                   const ::corpus::keywords::union_& request,
+                                   ::corpus::keywords::union_* response) = 0;
+    virtual ::absl::Status st_atime_(::verbena::ClientContext* context,
+                                     const ::corpus::keywords::union_& request,
+                                     ::corpus::keywords::union_* response) = 0;
+    virtual ::absl::Status ABSL_GUARDED_BY__(::verbena::ClientContext* context,
+                                             const ::corpus::keywords::union_& request,
+                                             ::corpus::keywords::union_* response) = 0;
+    virtual ::absl::Status EXPECT_EQ_(::verbena::ClientContext* context,
+                                      const ::corpus::keywords::union_& request,
+                                      ::corpus::keywords::union_* response) = 0;
+    virtual AsyncInterface* async() = 0;
+  };
+
+  // Sends the calls over a channel. Any thread.
+  class Stub final : public StubInterface, private AsyncInterface {
+   public:
+    explicit Stub(::std::shared_ptr<::verbena::Channel> channel);
+    ::absl::Status CHECK_(::verbena::ClientContext* context,
+                          const ::corpus::keywords::union_& request,
+                          ::corpus::keywords::union_* response) override;
+    ::absl::Status EINVAL_(::verbena::ClientContext* context,
+                           const ::corpus::keywords::union_& request,
+                           ::corpus::keywords::union_* response) override;
+    ::absl::Status INFINITY_(::verbena::ClientContext* context,
+                             const ::corpus::keywords::union_& request,
+                             ::corpus::keywords::union_* response) override;
+    ::absl::Status INT_MAX_(::verbena::ClientContext* context,
+                            const ::corpus::keywords::union_& request,
+                            ::corpus::keywords::union_* response) override;
+    ::absl::Status M_PI_(::verbena::ClientContext* context,
+                         const ::corpus::keywords::union_& request,
+                         ::corpus::keywords::union_* response) override;
+    ::absl::Status SIGINT_(::verbena::ClientContext* context,
+                           const ::corpus::keywords::union_& request,
+                           ::corpus::keywords::union_* response) override;
+    ::absl::Status st_atime_(::verbena::ClientContext* context,
+                             const ::corpus::keywords::union_& request,
+                             ::corpus::keywords::union_* response) override;
+    ::absl::Status ABSL_GUARDED_BY__(::verbena::ClientContext* context,
+                                     const ::corpus::keywords::union_& request,
+                                     ::corpus::keywords::union_* response) override;
+    ::absl::Status EXPECT_EQ_(::verbena::ClientContext* context,
+                              const ::corpus::keywords::union_& request,
+                              ::corpus::keywords::union_* response) override;
+    AsyncInterface* async() override { return this; }
+
+   private:
+    void CHECK_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+                ::corpus::keywords::union_* response, ::verbena::DoneCallback done) override;
+    void EINVAL_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+                 ::corpus::keywords::union_* response, ::verbena::DoneCallback done) override;
+    void INFINITY_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+                   ::corpus::keywords::union_* response, ::verbena::DoneCallback done) override;
+    void INT_MAX_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+                  ::corpus::keywords::union_* response, ::verbena::DoneCallback done) override;
+    void M_PI_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+               ::corpus::keywords::union_* response, ::verbena::DoneCallback done) override;
+    void SIGINT_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+                 ::corpus::keywords::union_* response, ::verbena::DoneCallback done) override;
+    void st_atime_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+                   ::corpus::keywords::union_* response, ::verbena::DoneCallback done) override;
+    void ABSL_GUARDED_BY__(::verbena::ClientContext* context,
+                           const ::corpus::keywords::union_* request,
+                           ::corpus::keywords::union_* response,
+                           ::verbena::DoneCallback done) override;
+    void EXPECT_EQ_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+                    ::corpus::keywords::union_* response, ::verbena::DoneCallback done) override;
+    ::std::shared_ptr<::verbena::Channel> channel_;
+  };
+
+  // `channel` must not be null.
+  static ::std::unique_ptr<Stub> NewStub(::std::shared_ptr<::verbena::Channel> channel);
+
+  // What a server implements. A method that is not overridden answers UNIMPLEMENTED. Handlers
+  // may run on several threads at once.
+  class Service : public ::verbena::Service {
+   public:
+    Service();
+    virtual ::absl::Status CHECK_(::verbena::ServerContext* context,
+                                  const ::corpus::keywords::union_* request,
+                                  ::corpus::keywords::union_* response);
+    virtual ::absl::Status EINVAL_(::verbena::ServerContext* context,
+                                   const ::corpus::keywords::union_* request,
+                                   ::corpus::keywords::union_* response);
+    virtual ::absl::Status INFINITY_(::verbena::ServerContext* context,
+                                     const ::corpus::keywords::union_* request,
+                                     ::corpus::keywords::union_* response);
+    virtual ::absl::Status INT_MAX_(::verbena::ServerContext* context,
+                                    const ::corpus::keywords::union_* request,
+                                    ::corpus::keywords::union_* response);
+    virtual ::absl::Status M_PI_(::verbena::ServerContext* context,
+                                 const ::corpus::keywords::union_* request,
+                                 ::corpus::keywords::union_* response);
+    virtual ::absl::Status SIGINT_(::verbena::ServerContext* context,
+                                   const ::corpus::keywords::union_* request,
+                                   ::corpus::keywords::union_* response);
+    virtual ::absl::Status st_atime_(::verbena::ServerContext* context,
+                                     const ::corpus::keywords::union_* request,
+                                     ::corpus::keywords::union_* response);
+    virtual ::absl::Status ABSL_GUARDED_BY__(::verbena::ServerContext* context,
+                                             const ::corpus::keywords::union_* request,
+                                             ::corpus::keywords::union_* response);
+    virtual ::absl::Status EXPECT_EQ_(::verbena::ServerContext* context,
+                                      const ::corpus::keywords::union_* request,
+                                      ::corpus::keywords::union_* response);
+  };
+
+ private:
+  struct VerbenaMethods;
+};
+
+class NAN_ final {
+ public:
+  static constexpr ::std::string_view service_full_name = "corpus.keywords.NAN";
+
+  // Calls that do not wait. The context, the request and the response must live until `done`
+  // has run; it runs once, on the channel's thread.
+  class AsyncInterface {
+   public:
+    virtual ~AsyncInterface() = default;
+    virtual void NAN_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+                      ::corpus::keywords::union_* response, ::verbena::DoneCallback done) = 0;
+  };
+
+  // What clients call. A test may put an implementation of its own behind it.
+  class StubInterface {
+   public:
+    virtual ~StubInterface() = default;
+    virtual ::absl::Status NAN_(::verbena::ClientContext* context,
+                                const ::corpus::keywords::union_& request,
+                                ::corpus::keywords::union_* response) = 0;
+    virtual AsyncInterface* async() = 0;
+  };
+
+  // Sends the calls over a channel. Any thread.
+  class Stub final : public StubInterface, private AsyncInterface {
+   public:
+    explicit Stub(::std::shared_ptr<::verbena::Channel> channel);
+    ::absl::Status NAN_(::verbena::ClientContext* context,
+                        const ::corpus::keywords::union_& request,
+                        ::corpus::keywords::union_* response) override;
+    AsyncInterface* async() override { return this; }
+
+   private:
+    void NAN_(::verbena::ClientContext* context, const ::corpus::keywords::union_* request,
+              ::corpus::keywords::union_* response, ::verbena::DoneCallback done) override;
+    ::std::shared_ptr<::verbena::Channel> channel_;
+  };
+
+  // `channel` must not be null.
+  static ::std::unique_ptr<Stub> NewStub(::std::shared_ptr<::verbena::Channel> channel);
+
+  // What a server implements. A method that is not overridden answers UNIMPLEMENTED. Handlers
+  // may run on several threads at once.
+  class Service : public ::verbena::Service {
+   public:
+    Service();
+    virtual ::absl::Status NAN_(::verbena::ServerContext* context,
+                                const ::corpus::keywords::union_* request,
+                                ::corpus::keywords::union_* response);
+  };
+
+ private:
+  struct VerbenaMethods;
+};
+
 }  // namespace corpus::keywords

@@ -139,4 +139,86 @@ class Mockoperator_Async : public operator_::AsyncInterface {
               ::verbena::DoneCallback done), (override));
 };
 
+// LOG_'s blocking calls. async() is one of MockLOGAsync if the test says so.
+class MockLOGStub : public LOG_::StubInterface {
+ public:
+  MOCK_METHOD(::absl::Status, CHECK_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_& request, ::corpus::keywords::union_* response),
+              (override));
+  MOCK_METHOD(::absl::Status, EINVAL_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_& request, ::corpus::keywords::union_* response),
+              (override));
+  MOCK_METHOD(::absl::Status, INFINITY_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_& request, ::corpus::keywords::union_* response),
+              (override));
+  MOCK_METHOD(::absl::Status, INT_MAX_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_& request, ::corpus::keywords::union_* response),
+              (override));
+  MOCK_METHOD(::absl::Status, M_PI_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_& request, ::corpus::keywords::union_* response),
+              (override));
+  MOCK_METHOD(::absl::Status, SIGINT_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_& request, ::corpus::keywords::union_* response),
+              (override));
+  MOCK_METHOD(::absl::Status, st_atime_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_& request, ::corpus::keywords::union_* response),
+              (override));
+  MOCK_METHOD(::absl::Status, ABSL_GUARDED_BY__, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_& request, ::corpus::keywords::union_* response),
+              (override));
+  MOCK_METHOD(::absl::Status, EXPECT_EQ_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_& request, ::corpus::keywords::union_* response),
+              (override));
+  MOCK_METHOD(::corpus::keywords::LOG_::AsyncInterface*, async, (), (override));
+};
+
+// LOG_'s calls that do not wait. An action runs `done`, or nobody does.
+class MockLOGAsync : public LOG_::AsyncInterface {
+ public:
+  MOCK_METHOD(void, CHECK_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_* request, ::corpus::keywords::union_* response,
+              ::verbena::DoneCallback done), (override));
+  MOCK_METHOD(void, EINVAL_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_* request, ::corpus::keywords::union_* response,
+              ::verbena::DoneCallback done), (override));
+  MOCK_METHOD(void, INFINITY_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_* request, ::corpus::keywords::union_* response,
+              ::verbena::DoneCallback done), (override));
+  MOCK_METHOD(void, INT_MAX_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_* request, ::corpus::keywords::union_* response,
+              ::verbena::DoneCallback done), (override));
+  MOCK_METHOD(void, M_PI_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_* request, ::corpus::keywords::union_* response,
+              ::verbena::DoneCallback done), (override));
+  MOCK_METHOD(void, SIGINT_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_* request, ::corpus::keywords::union_* response,
+              ::verbena::DoneCallback done), (override));
+  MOCK_METHOD(void, st_atime_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_* request, ::corpus::keywords::union_* response,
+              ::verbena::DoneCallback done), (override));
+  MOCK_METHOD(void, ABSL_GUARDED_BY__, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_* request, ::corpus::keywords::union_* response,
+              ::verbena::DoneCallback done), (override));
+  MOCK_METHOD(void, EXPECT_EQ_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_* request, ::corpus::keywords::union_* response,
+              ::verbena::DoneCallback done), (override));
+};
+
+// NAN_'s blocking calls. async() is one of MockNANAsync if the test says so.
+class MockNANStub : public NAN_::StubInterface {
+ public:
+  MOCK_METHOD(::absl::Status, NAN_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_& request, ::corpus::keywords::union_* response),
+              (override));
+  MOCK_METHOD(::corpus::keywords::NAN_::AsyncInterface*, async, (), (override));
+};
+
+// NAN_'s calls that do not wait. An action runs `done`, or nobody does.
+class MockNANAsync : public NAN_::AsyncInterface {
+ public:
+  MOCK_METHOD(void, NAN_, (::verbena::ClientContext* context,
+              const ::corpus::keywords::union_* request, ::corpus::keywords::union_* response,
+              ::verbena::DoneCallback done), (override));
+};
+
 }  // namespace corpus::keywords

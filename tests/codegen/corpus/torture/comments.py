@@ -30,7 +30,7 @@ LINES = [
     "longer than a line: " + "and on " * 40 + "it goes.",
 ]
 
-# Left out until the code generator can bear them; see EXCLUDED in exclusions.py.
+# Not for every place; see exclusions.py.
 CARRIAGE_RETURN = "a lone \r carriage return"
 TRIGRAPH = "a trigraph, really??/"
 BIDIRECTIONAL = "left \u202e to right"

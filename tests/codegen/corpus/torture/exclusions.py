@@ -55,6 +55,11 @@ _EXCLUDED = {
     "fbs_method": _FBS_WORDS,
 }
 
+# protoc and flatc take these for types and fields; only Verbena's names give way.
+_NAMED_BY_VERBENA = {"service", "method", "fbs_service", "fbs_method"}
+for _place in set(_EXCLUDED) - _NAMED_BY_VERBENA:
+    _EXCLUDED[_place] = _EXCLUDED[_place] | set(words.HEADER_MACROS)
+
 _ALLOWED = {place: sorted(set(words.ALL) - excluded) for place, excluded in _EXCLUDED.items()}
 
 
@@ -70,13 +75,7 @@ FBS_LIBRARY_NAMESPACES = ["absl", "google", "verbena"]
 # Services that may be called so beside the libraries' namespaces: they are in the table.
 SERVICES_OF_ANY_NAMESPACE = ["absl", "google", "std", "verbena"]
 
-# Not among the words: macros that the headers below generated code define and names.cc does not
-# have: LOG, CHECK, INFINITY, NAN, EINVAL, ... A method or a service of such a name does not compile.
-
-# Comments that the code generator cannot bear yet.
-COMMENTS = {"carriage_return", "trigraph", "bidirectional"}
-
 # flatc: a '\\r' ends a comment there, and see comments.py.
 FBS_COMMENTS = {"carriage_return", "double_braces"}
 # flatc copies comments of types into its header as they are, with a '\\' at the end of a line.
-FBS_TYPE_COMMENTS = COMMENTS | FBS_COMMENTS | {"splice"}
+FBS_TYPE_COMMENTS = FBS_COMMENTS | {"bidirectional", "splice", "trigraph"}

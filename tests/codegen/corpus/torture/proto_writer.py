@@ -62,7 +62,7 @@ class SchemaWriter:
         self.own = []  # Messages of this file.
         self.enums = []  # (full name, a value) of this file.
         self.services = []  # For the manifest.
-        self.comments = CommentWriter(rng, exclusions.COMMENTS)
+        self.comments = CommentWriter(rng, set())
         self.out = []
         self.may_have_payload = True  # Its file imports verbena/options.proto.
         self.options = []  # Of the schema's own, by what they extend: set by whoever imports them.

@@ -16,6 +16,10 @@ KEYWORDS_20 = """char8_t co_await co_return co_yield concept consteval constinit
 # Macros that are spelled like a name.
 MACROS = "EOF NULL alloca assert errno linux offsetof stderr stdin stdout unix".split()
 
+# Macros of the headers below generated code: methods and services give way to them.
+HEADER_MACROS = """CHECK DCHECK EINVAL EXPECT_EQ FAIL FD_SET INFINITY INT_MAX LOG M_PI NAN SIGINT
+S_ISREG TEST VLOG major sa_handler st_atime timercmp""".split()
+
 # Not reserved, but a parser may trip over them.
 CONTEXTUAL = "final import module override transaction_safe".split()
 
@@ -47,5 +51,5 @@ SHAPES = """A B a a1 A1_2 ALL_CAPS x_ x__y _x X mixedCase Mixed_Case snake_case 
 AVeryLongNameThatItsAuthorsCouldNotAgreeToShortenAndThatFillsMoreThanHalfOfALineByItself
 T0 e E1 main id type name key self None True lambda""".split()
 
-ALL = (KEYWORDS + KEYWORDS_20 + MACROS + CONTEXTUAL + GENERATED + GENERATED_LOCALS + LIBRARIES +
-       STANDARD + PROTOC + SHAPES)
+ALL = (KEYWORDS + KEYWORDS_20 + MACROS + HEADER_MACROS + CONTEXTUAL + GENERATED +
+       GENERATED_LOCALS + LIBRARIES + STANDARD + PROTOC + SHAPES)

@@ -56,7 +56,7 @@ class FbsWriter:
         self.field_names = field_names
         self.path = path
         self.comments = CommentWriter(rng, exclusions.FBS_TYPE_COMMENTS)
-        self.service_comments = CommentWriter(rng, exclusions.COMMENTS | exclusions.FBS_COMMENTS)
+        self.service_comments = CommentWriter(rng, exclusions.FBS_COMMENTS)
         self.tables, self.structs, self.enums, self.unions = [list(each) for each in known]
         self.services = []
         self.out = []

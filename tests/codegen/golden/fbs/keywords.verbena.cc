@@ -608,6 +608,162 @@ namespace_::Service::Service() {
   return ::absl::UnimplementedError("corpus.fbs.keywords.namespace/override is not implemented");
 }
 
+struct LOG_::VerbenaMethods {
+  static constexpr ::verbena::MethodDescriptor CHECK_{
+      "corpus.fbs.keywords.LOG/CHECK",
+      &::verbena::kFlatBuffersCodec<::corpus::fbs::keywords::Fields>,
+      &::verbena::kFlatBuffersCodec<::corpus::fbs::keywords::Fields>};
+  static constexpr ::verbena::MethodDescriptor EINVAL_{
+      "corpus.fbs.keywords.LOG/EINVAL",
+      &::verbena::kFlatBuffersCodec<::corpus::fbs::keywords::Fields>,
+      &::verbena::kFlatBuffersCodec<::corpus::fbs::keywords::Fields>};
+  static constexpr ::verbena::MethodDescriptor INFINITY_{
+      "corpus.fbs.keywords.LOG/INFINITY",
+      &::verbena::kFlatBuffersCodec<::corpus::fbs::keywords::Fields>,
+      &::verbena::kFlatBuffersCodec<::corpus::fbs::keywords::Fields>};
+  static constexpr ::verbena::MethodDescriptor FLATBUFFERS_ASSERT__{
+      "corpus.fbs.keywords.LOG/FLATBUFFERS_ASSERT",
+      &::verbena::kFlatBuffersCodec<::corpus::fbs::keywords::Fields>,
+      &::verbena::kFlatBuffersCodec<::corpus::fbs::keywords::Fields>};
+};
+
+LOG_::Stub::Stub(::std::shared_ptr<::verbena::Channel> channel)
+    : channel_(::std::move(channel)) {}
+
+::std::unique_ptr<LOG_::Stub> LOG_::NewStub(::std::shared_ptr<::verbena::Channel> channel) {
+  return ::std::make_unique<Stub>(::std::move(channel));
+}
+
+::absl::Status LOG_::Stub::CHECK_(
+    ::verbena::ClientContext* context,
+    const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+    ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::CHECK_, context, &request, response);
+}
+
+void LOG_::Stub::CHECK_(::verbena::ClientContext* context,
+                        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+                        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+                        ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::CHECK_, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status LOG_::Stub::EINVAL_(
+    ::verbena::ClientContext* context,
+    const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+    ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::EINVAL_, context, &request, response);
+}
+
+void LOG_::Stub::EINVAL_(::verbena::ClientContext* context,
+                         const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+                         ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+                         ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::EINVAL_, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status LOG_::Stub::INFINITY_(
+    ::verbena::ClientContext* context,
+    const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+    ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::INFINITY_, context, &request, response);
+}
+
+void LOG_::Stub::INFINITY_(::verbena::ClientContext* context,
+                           const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+                           ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+                           ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::INFINITY_, context, request, response,
+                        ::std::move(done));
+}
+
+::absl::Status LOG_::Stub::FLATBUFFERS_ASSERT__(
+    ::verbena::ClientContext* context,
+    const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+    ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response) {
+  return ::verbena::CallUnary(*channel_, VerbenaMethods::FLATBUFFERS_ASSERT__, context, &request,
+                              response);
+}
+
+void LOG_::Stub::FLATBUFFERS_ASSERT__(
+    ::verbena::ClientContext* context,
+    const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+    ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+    ::verbena::DoneCallback done) {
+  ::verbena::StartUnary(*channel_, VerbenaMethods::FLATBUFFERS_ASSERT__, context, request, response,
+                        ::std::move(done));
+}
+
+LOG_::Service::Service() {
+  AddVerbenaMethod(
+      &VerbenaMethods::CHECK_,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->CHECK_(
+            context,
+            static_cast<const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>*>(request),
+            static_cast<::verbena::FlatMessage<::corpus::fbs::keywords::Fields>*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::EINVAL_,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->EINVAL_(
+            context,
+            static_cast<const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>*>(request),
+            static_cast<::verbena::FlatMessage<::corpus::fbs::keywords::Fields>*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::INFINITY_,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->INFINITY_(
+            context,
+            static_cast<const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>*>(request),
+            static_cast<::verbena::FlatMessage<::corpus::fbs::keywords::Fields>*>(response));
+      });
+  AddVerbenaMethod(
+      &VerbenaMethods::FLATBUFFERS_ASSERT__,
+      [](::verbena::Service* service, ::verbena::ServerContext* context, const void* request,
+         void* response) {
+        return static_cast<Service*>(service)->FLATBUFFERS_ASSERT__(
+            context,
+            static_cast<const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>*>(request),
+            static_cast<::verbena::FlatMessage<::corpus::fbs::keywords::Fields>*>(response));
+      });
+}
+
+::absl::Status LOG_::Service::CHECK_(
+    ::verbena::ServerContext* /*context*/,
+    const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* /*request*/,
+    ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* /*response*/) {
+  return ::absl::UnimplementedError("corpus.fbs.keywords.LOG/CHECK is not implemented");
+}
+
+::absl::Status LOG_::Service::EINVAL_(
+    ::verbena::ServerContext* /*context*/,
+    const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* /*request*/,
+    ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* /*response*/) {
+  return ::absl::UnimplementedError("corpus.fbs.keywords.LOG/EINVAL is not implemented");
+}
+
+::absl::Status LOG_::Service::INFINITY_(
+    ::verbena::ServerContext* /*context*/,
+    const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* /*request*/,
+    ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* /*response*/) {
+  return ::absl::UnimplementedError("corpus.fbs.keywords.LOG/INFINITY is not implemented");
+}
+
+::absl::Status LOG_::Service::FLATBUFFERS_ASSERT__(
+    ::verbena::ServerContext* /*context*/,
+    const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* /*request*/,
+    ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* /*response*/) {
+  return ::absl::UnimplementedError(
+      "corpus.fbs.keywords.LOG/FLATBUFFERS_ASSERT is not implemented");
+}
+
 struct template_::VerbenaMethods {
   static constexpr ::verbena::MethodDescriptor typename_{
       "corpus.fbs.keywords.template/typename",

@@ -414,6 +414,130 @@ class namespace_ final {
   struct VerbenaMethods;
 };
 
+class LOG_ final {
+ public:
+  static constexpr ::std::string_view service_full_name = "corpus.fbs.keywords.LOG";
+
+  // Calls that do not wait. The context, the request and the response must live until `done`
+  // has run; it runs once, on the channel's thread.
+  class AsyncInterface {
+   public:
+    virtual ~AsyncInterface() = default;
+    virtual void CHECK_(::verbena::ClientContext* context,
+                        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+                        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+                        ::verbena::DoneCallback done) = 0;
+    virtual void EINVAL_(::verbena::ClientContext* context,
+                         const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+                         ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+                         ::verbena::DoneCallback done) = 0;
+    virtual void INFINITY_(::verbena::ClientContext* context,
+                           const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+                           ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+                           ::verbena::DoneCallback done) = 0;
+    virtual void FLATBUFFERS_ASSERT__(
+        ::verbena::ClientContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+        ::verbena::DoneCallback done) = 0;
+  };
+
+  // What clients call. A test may put an implementation of its own behind it.
+  class StubInterface {
+   public:
+    virtual ~StubInterface() = default;
+    virtual ::absl::Status CHECK_(
+        ::verbena::ClientContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response) = 0;
+    virtual ::absl::Status EINVAL_(
+        ::verbena::ClientContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response) = 0;
+    virtual ::absl::Status INFINITY_(
+        ::verbena::ClientContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response) = 0;
+    virtual ::absl::Status FLATBUFFERS_ASSERT__(
+        ::verbena::ClientContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response) = 0;
+    virtual AsyncInterface* async() = 0;
+  };
+
+  // Sends the calls over a channel. Any thread.
+  class Stub final : public StubInterface, private AsyncInterface {
+   public:
+    explicit Stub(::std::shared_ptr<::verbena::Channel> channel);
+    ::absl::Status CHECK_(
+        ::verbena::ClientContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response) override;
+    ::absl::Status EINVAL_(
+        ::verbena::ClientContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response) override;
+    ::absl::Status INFINITY_(
+        ::verbena::ClientContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response) override;
+    ::absl::Status FLATBUFFERS_ASSERT__(
+        ::verbena::ClientContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response) override;
+    AsyncInterface* async() override { return this; }
+
+   private:
+    void CHECK_(::verbena::ClientContext* context,
+                const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+                ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+                ::verbena::DoneCallback done) override;
+    void EINVAL_(::verbena::ClientContext* context,
+                 const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+                 ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+                 ::verbena::DoneCallback done) override;
+    void INFINITY_(::verbena::ClientContext* context,
+                   const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+                   ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+                   ::verbena::DoneCallback done) override;
+    void FLATBUFFERS_ASSERT__(
+        ::verbena::ClientContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+        ::verbena::DoneCallback done) override;
+    ::std::shared_ptr<::verbena::Channel> channel_;
+  };
+
+  // `channel` must not be null.
+  static ::std::unique_ptr<Stub> NewStub(::std::shared_ptr<::verbena::Channel> channel);
+
+  // What a server implements. A method that is not overridden answers UNIMPLEMENTED. Handlers
+  // may run on several threads at once.
+  class Service : public ::verbena::Service {
+   public:
+    Service();
+    virtual ::absl::Status CHECK_(
+        ::verbena::ServerContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response);
+    virtual ::absl::Status EINVAL_(
+        ::verbena::ServerContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response);
+    virtual ::absl::Status INFINITY_(
+        ::verbena::ServerContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response);
+    virtual ::absl::Status FLATBUFFERS_ASSERT__(
+        ::verbena::ServerContext* context,
+        const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+        ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response);
+  };
+
+ private:
+  struct VerbenaMethods;
+};
+
 class template_ final {
  public:
   static constexpr ::std::string_view service_full_name = "corpus.fbs.keywords.template";

@@ -145,6 +145,45 @@ class MocknamespaceAsync : public namespace_::AsyncInterface {
               ::verbena::DoneCallback done), (override));
 };
 
+// LOG_'s blocking calls. async() is one of MockLOGAsync if the test says so.
+class MockLOGStub : public LOG_::StubInterface {
+ public:
+  MOCK_METHOD(::absl::Status, CHECK_, (::verbena::ClientContext* context,
+              const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+              ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response), (override));
+  MOCK_METHOD(::absl::Status, EINVAL_, (::verbena::ClientContext* context,
+              const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+              ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response), (override));
+  MOCK_METHOD(::absl::Status, INFINITY_, (::verbena::ClientContext* context,
+              const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+              ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response), (override));
+  MOCK_METHOD(::absl::Status, FLATBUFFERS_ASSERT__, (::verbena::ClientContext* context,
+              const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>& request,
+              ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response), (override));
+  MOCK_METHOD(::corpus::fbs::keywords::LOG_::AsyncInterface*, async, (), (override));
+};
+
+// LOG_'s calls that do not wait. An action runs `done`, or nobody does.
+class MockLOGAsync : public LOG_::AsyncInterface {
+ public:
+  MOCK_METHOD(void, CHECK_, (::verbena::ClientContext* context,
+              const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+              ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+              ::verbena::DoneCallback done), (override));
+  MOCK_METHOD(void, EINVAL_, (::verbena::ClientContext* context,
+              const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+              ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+              ::verbena::DoneCallback done), (override));
+  MOCK_METHOD(void, INFINITY_, (::verbena::ClientContext* context,
+              const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+              ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+              ::verbena::DoneCallback done), (override));
+  MOCK_METHOD(void, FLATBUFFERS_ASSERT__, (::verbena::ClientContext* context,
+              const ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* request,
+              ::verbena::FlatMessage<::corpus::fbs::keywords::Fields>* response,
+              ::verbena::DoneCallback done), (override));
+};
+
 // template_'s blocking calls. async() is one of MocktemplateAsync if the test says so.
 class MocktemplateStub : public template_::StubInterface {
  public:
