@@ -38,10 +38,17 @@ class ReceiveRingTest : public testing::Test, protected ReceiveRing::Owner {
  protected:
   ReceiveRingTest() : memory_(kDepth * kStride) {
     current_endpoint_host = &host_;
-    ring_ = ReceiveRing::Create({.depth = kDepth, .stride = kStride, .domain_id = 7},
-                                std::make_unique<HeapRegion>(&memory_, &destroyed_), host_, *this);
+    MakeRing();
   }
   ~ReceiveRingTest() override { current_endpoint_host = nullptr; }
+  void MakeRing() {
+    ReceiveRing::Options options;
+    options.depth = kDepth;
+    options.stride = kStride;
+    options.domain_id = 7;
+    ring_ = ReceiveRing::Create(std::move(options),
+                                std::make_unique<HeapRegion>(&memory_, &destroyed_), host_, *this);
+  }
   void TakeBackSlot(uint32_t slot) override { back_.push_back(slot); }
 
   std::vector<std::byte> memory_;
@@ -142,8 +149,7 @@ TEST_F(ReceiveRingTest, IsFreedOnceByWhoeverIsLast) {
     ring_.reset();
     for (std::thread& reader : readers) reader.join();
     ASSERT_EQ(destroyed_, round + 1);
-    ring_ = ReceiveRing::Create({.depth = kDepth, .stride = kStride},
-                                std::make_unique<HeapRegion>(&memory_, &destroyed_), host_, *this);
+    MakeRing();
   }
 }
 
