@@ -199,7 +199,7 @@ TEST(RpcBenchRun, PayloadsOverTheSlotGoThePayloadPath) {
     CommandResult run = RunCommand({RpcBench(), "run", "--target=" + address, mode, "--size=1M",
                                     "--poll=event", "--seconds=0.2"});
     EXPECT_EQ(run.exit_code, 0) << mode << run.err;
-    EXPECT_THAT(run.out, HasSubstr("GB/s")) << mode;
+    EXPECT_THAT(run.out, HasSubstr("B/s")) << mode;  // However fast.
     EXPECT_EQ(run.out.find("p99 beside by alone") != std::string::npos,
               std::string(mode) == "--mode=beside");
   }
