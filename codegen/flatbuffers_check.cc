@@ -44,12 +44,6 @@ bool IsMemberOfTables(const std::string& name) {
   return names.contains(name);
 }
 
-// "class_" of "a.b.class".
-std::string CppName(const std::string& full_name) {
-  const std::string name = LastName(full_name);
-  return IsEscapedByFlatc(name) ? name + '_' : name;
-}
-
 class Check {
  public:
   Check(const reflection::Schema& schema, const std::string& declaration_file,
@@ -94,7 +88,7 @@ class Check {
     const std::string full_name = type.name()->str();
     scopes_.insert(full_name);
     for (std::string n = NamespaceOf(full_name); !n.empty(); n = NamespaceOf(n)) scopes_.insert(n);
-    for (const std::string& other : NamesBesideType(type, CppName(full_name))) {
+    for (const std::string& other : NamesBesideType(type, CppLastName(full_name))) {
       beside_types_.emplace(CppNamespaceOf(NamespaceOf(full_name)) + "::" + other, full_name);
     }
   }
@@ -158,7 +152,7 @@ class Check {
                                              " is what FlatBuffers' own headers declare in this "
                                              "namespace; rename the type or the namespace"));
     }
-    const std::string cpp_name = CppName(full_name);
+    const std::string cpp_name = CppLastName(full_name);
     const auto other = beside_types_.find(cpp_namespace + "::" + cpp_name);
     if (other != beside_types_.end() && other->second != full_name) {
       return ErrorAt(full_name,

@@ -60,14 +60,18 @@ std::string LastName(const std::string& full_name) {
   return full_name.substr(full_name.rfind('.') + 1);  // npos + 1 is 0.
 }
 
+std::string CppLastName(const std::string& full_name) {
+  const std::string name = LastName(full_name);
+  return IsEscapedByFlatc(name) ? name + '_' : name;
+}
+
 std::string CppNamespaceOf(const std::string& dotted) {
   return absl::StrReplaceAll(dotted, {{".", "::"}});
 }
 
 std::string CppTypeName(const std::string& full_name) {
-  std::string name = "::" + CppNamespaceOf(full_name);
-  if (IsEscapedByFlatc(LastName(full_name))) name += '_';
-  return name;
+  const std::string cpp_namespace = CppNamespaceOf(NamespaceOf(full_name));
+  return (cpp_namespace.empty() ? "::" : "::" + cpp_namespace + "::") + CppLastName(full_name);
 }
 
 std::vector<std::string> NamesBesideType(const reflection::Object& object,
@@ -197,8 +201,7 @@ std::set<std::string> FlatbuffersNamesIn(const reflection::Schema& schema,
       names.insert(NextComponent(type_namespace, cpp_namespace));
       return;
     }
-    const std::string name = LastName(type.name()->str());
-    const std::string cpp_name = IsEscapedByFlatc(name) ? name + '_' : name;
+    const std::string cpp_name = CppLastName(type.name()->str());
     for (const std::string& other : NamesBesideType(type, cpp_name)) names.insert(other);
     for (const std::string& other : OptionalNames(type, cpp_name)) names.insert(other);
   };

@@ -21,6 +21,9 @@ bool IsEscapedByFlatc(const std::string& name);
 std::string NamespaceOf(const std::string& full_name);
 std::string LastName(const std::string& full_name);
 
+// "class_" of the type "a.b.class".
+std::string CppLastName(const std::string& full_name);
+
 // "a::b" of "a.b".
 std::string CppNamespaceOf(const std::string& dotted);
 

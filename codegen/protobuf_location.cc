@@ -2,8 +2,8 @@
 
 #include "verbena/codegen/protobuf_location.h"
 
-#include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.pb.h"
+#include "verbena/codegen/service_names.h"
 
 namespace verbena::codegen {
 
@@ -21,11 +21,8 @@ SourceLocation PackageLocation(const FileDescriptor& file) {
 
 absl::Status ErrorAt(const FileDescriptor& file, const SourceLocation& location,
                      const std::string& message) {
-  std::string where = file.name();
-  if (location.start_line >= 0) {
-    absl::StrAppend(&where, ":", location.start_line + 1, ":", location.start_column + 1);
-  }
-  return absl::InvalidArgumentError(absl::StrCat(where, ": ", message));
+  return absl::InvalidArgumentError(
+      WithPlace(file.name(), location.start_line + 1, location.start_column + 1, message));
 }
 
 std::string CommentOf(const SourceLocation& location) {

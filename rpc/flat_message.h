@@ -12,8 +12,9 @@
 //
 // A message is sent from where it was built and read where it landed: nothing is copied, unless the
 // device can't read the memory (ChannelStatistics::payload_bytes_copied counts what was):
-//   - built before the channel was first connected, or for another channel, and too long to go
-//     inline, yet short enough for a slot;
+//   - built before the channel was first connected, and too long to go inline;
+//   - built for another channel or an earlier connection, and too long to go inline, yet short enough
+//     for a slot;
 //   - sent beside attachments that are so short that all goes in one slot;
 //   - received in a slot while a quarter of the ring's slots hold messages that are still in use;
 //   - of a table with fields aligned to more than 8 bytes (force_align), on arrival in a slot.

@@ -49,16 +49,13 @@ void WriteSlotBody(const OutgoingBody& body, std::byte* to) {
 bool SendInSlot(Endpoint& endpoint, FrameKind kind, uint32_t call_id, size_t header_bytes,
                 const OutgoingBody& body, absl::FunctionRef<void(std::byte* frame)> write_fields,
                 uint64_t* bytes_copied) {
-  const size_t prologue_bytes = body.prologue_bytes();
-  if (const Buffer* const bytes = body.bytes_in_place();
-      bytes != nullptr && body.attachments.empty() &&
-      endpoint.CanSendFrom(*bytes, header_bytes + prologue_bytes)) {
-    std::byte* const frame = endpoint.ReserveBefore(*bytes, header_bytes + prologue_bytes);
-    if (frame == nullptr) return false;
-    write_fields(frame);
-    WritePrologue(body, frame + header_bytes);
-    endpoint.CommitBefore(*bytes, kind, call_id, body.flags());
-    return true;
+  if (body.attachments.empty()) {
+    const auto write_head = [&](std::byte* frame) {
+      write_fields(frame);
+      WritePrologue(body, frame + header_bytes);
+    };
+    return SendShort(endpoint, kind, call_id, header_bytes + body.prologue_bytes(), *body.codec,
+                     body.message, body.message_bytes, write_head, bytes_copied, body.flags());
   }
   std::byte* const slot = endpoint.Reserve(body.SlotBytes(header_bytes));
   if (slot == nullptr) return false;

@@ -47,9 +47,9 @@ struct OutgoingBody {
 
 // Sends a request or response: in a slot, which copies the attachments and counts that in
 // `*bytes_copied`, if it is short enough and there is room, else by RDMA WRITE. Where the message is
-// its bytes it is not copied, but beside attachments in a slot. `write_fields`
-// fills the header of the frame that it is given, behind the FrameHeader. Errors:
-// RESOURCE_EXHAUSTED; nothing is sent then.
+// its bytes it is not copied, but beside attachments in a slot. `write_fields` fills the header of
+// the frame that it is given, behind the FrameHeader. Errors: RESOURCE_EXHAUSTED; nothing is sent
+// then.
 absl::Status SendBody(Endpoint& endpoint, FrameKind kind, uint32_t call_id, size_t header_bytes,
                       const OutgoingBody& body,
                       absl::FunctionRef<void(std::byte* frame)> write_fields,
@@ -58,19 +58,19 @@ absl::Status SendBody(Endpoint& endpoint, FrameKind kind, uint32_t call_id, size
 // there are not many of them.
 inline uint64_t ZoneBytesFor(uint64_t response_bytes) { return response_bytes + 1024; }
 
-// Sends one whose message has nothing beside it and fits in a slot. False when there is no room now;
-// nothing is sent then.
+// Sends one whose message has nothing behind it and fits in a slot. `write_fields` fills
+// `header_bytes`. False when there is no room now; nothing is sent then.
 template <class WriteFields>
 bool SendShort(Endpoint& endpoint, FrameKind kind, uint32_t call_id, size_t header_bytes,
                const Codec& codec, const void* message, size_t message_bytes,
-               WriteFields write_fields, uint64_t* bytes_copied) {
+               WriteFields write_fields, uint64_t* bytes_copied, uint8_t flags = 0) {
   if (codec.bytes != nullptr) {
     const Buffer& bytes = *codec.bytes(message);
     if (endpoint.CanSendFrom(bytes, header_bytes)) [[likely]] {
       std::byte* const frame = endpoint.ReserveBefore(bytes, header_bytes);
       if (frame == nullptr) return false;
       write_fields(frame);
-      endpoint.CommitBefore(bytes, kind, call_id);
+      endpoint.CommitBefore(bytes, kind, call_id, flags);
       return true;
     }
   }
@@ -79,7 +79,7 @@ bool SendShort(Endpoint& endpoint, FrameKind kind, uint32_t call_id, size_t head
   write_fields(frame);
   codec.write(message, {frame + header_bytes, message_bytes});
   if (codec.bytes != nullptr) *bytes_copied += message_bytes;
-  endpoint.Commit(kind, call_id);
+  endpoint.Commit(kind, call_id, flags);
   return true;
 }
 

@@ -45,7 +45,9 @@ ServerCall* ServerCallPool::Take(const MethodEntry& method) {
 
 void ServerCall::DropRequestPayload() {
   const Codec& codec = *method->descriptor->request;
-  if (codec.collect != nullptr || landed) codec.clear(messages.request);
+  if (codec.collect != nullptr || (codec.adopt != nullptr && landed)) {
+    codec.clear(messages.request);
+  }
   context.mutable_attachments()->clear();
 }
 

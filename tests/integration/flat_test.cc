@@ -21,8 +21,6 @@ namespace {
 using flat_trial::FlatTrial;
 using flat_trial::Text;
 
-// Where a Text's vector is, once a message with it is built: header, vtable, table and length.
-constexpr size_t kOverheadMax = 64;
 // EndpointOptions::slot_bytes and kSlotColourBytes.
 constexpr uint64_t kSlotStride = 4096 + 64;
 

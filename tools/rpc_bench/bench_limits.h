@@ -4,15 +4,11 @@
 
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace verbena::bench {
 
 // A request of a few bytes must not make a server allocate what it likes.
 inline constexpr uint64_t kDownloadBytesMax = uint64_t{1} << 30;
-
-// More than a FlatBuffer with one vector has beside the vector's bytes.
-inline constexpr size_t kFlatOverheadBytes = 256;
 
 }  // namespace verbena::bench

@@ -2,10 +2,9 @@
 
 #include "verbena/tools/rpc_bench/flat_bench_service.h"
 
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
 #include "verbena/tools/rpc_bench/bench_limits.h"
+#include "verbena/tools/rpc_bench/flat_payload.h"
 
 namespace verbena::bench {
 
@@ -47,12 +46,7 @@ absl::Status FlatBenchService::Download(ServerContext* context,
   }
   std::lock_guard lock(mutex_);
   if (download_.empty() || download_->payload()->size() != bytes) {
-    FlatMessageBuilder builder(*context, bytes + kFlatOverheadBytes);
-    uint8_t* payload = nullptr;
-    const auto vector = builder.CreateUninitializedVector<uint8_t>(bytes, &payload);
-    std::memset(payload, 'v', bytes);
-    builder.Finish(flat::CreateDownloadResponse(builder, vector));
-    download_ = builder.ReleaseMessage<flat::DownloadResponse>();
+    download_ = BuildPayload<flat::DownloadResponse>(*context, bytes, flat::CreateDownloadResponse);
   }
   *response = download_;
   return absl::OkStatus();

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,20 +14,9 @@
 #include "tools/rpc_bench/flat_bench.verbena.h"
 #include "verbena/rpc/flat_message.h"
 #include "verbena/rpc/verbena.h"
-#include "verbena/tools/rpc_bench/bench_limits.h"
+#include "verbena/tools/rpc_bench/flat_payload.h"
 
 namespace verbena::bench {
-
-// A message with a vector of so many bytes.
-template <class Table, class Create>
-FlatMessage<Table> BuildPayload(Channel& channel, uint64_t bytes, Create create) {
-  FlatMessageBuilder builder(channel, bytes + kFlatOverheadBytes);
-  uint8_t* payload = nullptr;
-  const auto vector = builder.CreateUninitializedVector<uint8_t>(bytes, &payload);
-  std::memset(payload, 'v', bytes);
-  builder.Finish(create(builder, vector));
-  return builder.ReleaseMessage<Table>();
-}
 
 struct FlatEchoOperation {
   using Service = flat::FlatBench;
